@@ -1,0 +1,48 @@
+# Every target sets up what it needs in .venv; only Python ≥ 3.11, make and a package index are assumed.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test lint format bench pictures clean
+
+demo: .venv/.installed
+	$(BIN)/lastarm demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The peers live in an environment of their own, so that they never decide which versions the tests use.
+bench: .venv-bench/.installed
+	.venv-bench/bin/python benchmarks/decisions.py
+
+pictures: .venv/.installed-dev
+	$(PIP) -e '.[plot]'
+	$(BIN)/python docs/pictures/demo.py
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lastarm needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(PIP) -e .
+	touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(PIP) -e '.[dev]'
+	touch $@
+
+.venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e . -r benchmarks/requirements.txt
+	touch $@
+
+clean:
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
