@@ -1,0 +1,171 @@
+"""The error tree, sorted by whose error it is: the caller's, an arm's, the journal's.
+
+A message says what was given, what the rule is and what to do. Every error raised on purpose is a
+`LastarmError`; anything else that escapes from lastarm is a bug.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class LastarmError(Exception):
+    """The root of the tree."""
+
+
+# The caller's ---------------------------------------------------------------------------------
+
+
+class InvalidArgument(LastarmError, ValueError):
+    """What was asked for cannot be done. Nothing was trained."""
+
+
+class BudgetTooSmall(InvalidArgument):
+    """The budget does not reach every arm once; `least` is one that does."""
+
+    def __init__(self, budget: int, arms: int, least: int, most_arms: int) -> None:
+        self.least = least
+        super().__init__(
+            f"budget={budget} is too small: with {arms} arms, one pull each in the first round "
+            f"takes a budget of at least {least}. Raise the budget to {least}, or draw at most "
+            f"{most_arms} arm{'s' if most_arms > 1 else ''}."
+        )
+
+
+class NotAsked(InvalidArgument):
+    """A policy was told of a pull that it is not waiting for: never asked, or told before."""
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:16]}…"
+
+
+def whole_number(name: str, value: object, least: int, meaning: str) -> int:
+    """`value` as an int, if it is a whole number of at least `least`.
+
+    >>> whole_number("budget", 12, 1, "the total number of pulls over all arms")
+    12
+    >>> whole_number("budget", 1.5, 1, "the total number of pulls over all arms")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: budget=1.5 will not do: budget is the total number of pulls
+    over all arms. Give a whole number of at least 1.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise InvalidArgument(
+            f"{name}={_short(value)} will not do: {name} is {meaning}. "
+            f"Give a whole number of at least {least}."
+        )
+    return number
+
+
+def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
+    """Refuse a budget below `least_budget(arms)`, naming the two ways out."""
+    if budget < least_budget(arms):
+        most_arms = bisect_right(range(1, arms), budget, key=least_budget)
+        raise BudgetTooSmall(budget, arms, least_budget(arms), most_arms)
+
+
+# An arm's --------------------------------------------------------------------------------------
+
+
+class BadLoss(LastarmError, TypeError):
+    """A trainer returned something that is not a real number. That arm has failed."""
+
+
+class AllArmsFailed(LastarmError, RuntimeError):
+    """No arm has a finite loss, so nothing can be recommended; `causes` says why, arm by arm."""
+
+    def __init__(self, causes: Mapping[int, str]) -> None:
+        self.causes = dict(causes)
+        counts = Counter(self.causes.values()).most_common()
+        shown = "; ".join(f"{cause} ({count} of {len(causes)})" for cause, count in counts[:5])
+        more = f"; and {len(counts) - 5} other causes" if len(counts) > 5 else ""
+        super().__init__(
+            f"all {len(causes)} arms failed, so nothing can be recommended: {shown}{more}. "
+            "Look at what an arm returns as its loss, or at the range of its settings."
+        )
+
+
+# The journal's ---------------------------------------------------------------------------------
+
+
+class JournalError(LastarmError):
+    """The journal cannot be used. What it holds is left as it was."""
+
+
+class JournalDamaged(JournalError):
+    """A line that had been safely written is not what was written."""
+
+    def __init__(self, path: object, line: int, what: str) -> None:
+        self.line = line
+        super().__init__(
+            f"the journal {path} is damaged at line {line}: {what}. It is left as it is; restore "
+            f"a copy, or move it away and start the search anew."
+        )
+
+
+class JournalLocked(JournalError):
+    """Another process is writing to the journal."""
+
+    def __init__(self, path: object, owner: str) -> None:
+        super().__init__(
+            f"the journal {path} is in use by {owner}. One process at a time may write to it: "
+            "wait for that one or stop it, or name another journal."
+        )
+
+
+class JournalNotWritten(JournalError):
+    """The disk refused. Everything acknowledged before is safe."""
+
+    def __init__(self, path: object, cause: OSError) -> None:
+        super().__init__(
+            f"the journal {path} could not be written: {cause.strerror or cause}. Mend that, "
+            "then run the same command again: it resumes from the last loss that was saved."
+        )
+
+
+class JournalRepaired(UserWarning):
+    """A crash had torn the journal's end, which was never acknowledged; it was cut off."""
+
+    def __init__(self, path: object, torn: int) -> None:
+        super().__init__(
+            f"the journal {path} ended in {torn} bytes that a crash had torn; they are cut off, "
+            "and what they were about is done again"
+        )
+
+
+class OtherSearch(JournalError):
+    """The journal is of a search with other arguments; `differences` names them."""
+
+    def __init__(self, path: object, differences: Iterable[tuple[str, object, object]]) -> None:
+        self.differences = list(differences)
+        listed = "; ".join(
+            f"{name} was {_short(was)} and is now {_short(now)}"
+            for name, was, now in self.differences
+        )
+        super().__init__(
+            f"the journal {path} is of another search: {listed}. "
+            "Use the same arguments to resume it, or name another journal."
+        )
+
+
+class ReplayDiverged(JournalError):
+    """Walked through the journal, the policy asked for something else than what was written."""
+
+    def __init__(self, record: int, written: object, asked: object) -> None:
+        self.record = record
+        super().__init__(
+            f"record {record} of the journal is {written}, but the policy now does {asked}: the "
+            "policy's code has changed since. Resume with the version that began this search."
+        )

@@ -1,0 +1,94 @@
+"""Events: all that is asked, told and written down.
+
+A policy asks for a `Pull` and is told a `Loss` or a `Failure`. The journal holds these, in the
+order in which they happened, after one `Opened` and up to one `Closed`. Events are values: they
+never change, and mean the same to whoever holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastarm.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Bring `arm` to `upto` pulls in all, then look at its loss once.
+
+    Absolute rather than "r more", so that repeating it is harmless.
+    """
+
+    arm: int
+    upto: int
+
+    def __post_init__(self) -> None:
+        if self.arm < 0 or self.upto < 1:
+            raise InvalidArgument(
+                f"arm={self.arm}, upto={self.upto} is no pull: arms are numbered from 0, and a "
+                "pull brings its arm to at least 1."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What it took to answer a pull, and whose work it was."""
+
+    trained: int = 0  # pulls performed; more than were asked for when progress had been lost
+    train_seconds: float = 0.0
+    loss_seconds: float = 0.0
+    worker: str = ""
+    attempt: int = 1
+
+
+NO_WORK = Work()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The loss of `pull.arm` after `pull.upto` pulls; lower is better, nan and ±inf are worst."""
+
+    pull: Pull
+    value: float
+    work: Work = NO_WORK
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`pull` could not be performed: the arm raised or its worker died, as often as allowed."""
+
+    pull: Pull
+    error: str
+    traceback: str = ""
+    work: Work = NO_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A search began: all that decides its answer, and how to run it again.
+
+    `seed`, `policy`, `space` and `trainer` identify the search; `versions` and `command` are for
+    people.
+    """
+
+    seed: int
+    policy: Mapping[str, Any]
+    space: Mapping[str, Any]
+    trainer: Mapping[str, Any]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The policy came to its end and recommended `arm`; its test loss, where there is one."""
+
+    arm: int
+    test_loss: float | None = None
+
+
+Told = Loss | Failure
+Event = Opened | Pull | Loss | Failure | Closed

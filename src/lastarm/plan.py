@@ -1,0 +1,78 @@
+"""Plans: what a policy will spend, as data, before anything is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from lastarm.errors import InvalidArgument
+from lastarm.events import Loss
+from lastarm.policy import Policy
+
+MOST_OBSERVATIONS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """`arms` arms get `pulls` more pulls each, which brings them to `upto`; then all are seen."""
+
+    arms: int
+    pulls: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a policy will spend, before anything is spent.
+
+    >>> from lastarm import SuccessiveHalving
+    >>> print(SuccessiveHalving(arms=16, budget=256).plan())
+    rung    arms  pulls each  brought to  pulls in all
+       1      16           4           4            64
+       2       8           8          12           128
+       3       4          16          28           192
+       4       2          32          60           256
+    """
+
+    rungs: tuple[Rung, ...]
+
+    @classmethod
+    def of(cls, policy: Policy) -> Self:
+        """The plan of a policy that has not begun, found by playing it where all losses tie."""
+        rungs: list[Rung] = []
+        level: dict[int, int] = {}
+        observations = policy.arms
+        while observations <= MOST_OBSERVATIONS:
+            pulls = policy.ask(policy.arms)
+            if not pulls:
+                return cls(tuple(rungs))
+            first = pulls[0]
+            rungs.append(Rung(len(pulls), first.upto - level.get(first.arm, 0), first.upto))
+            for pull in pulls:
+                level[pull.arm] = pull.upto
+                policy.tell(Loss(pull, 0.0))
+            observations += len(pulls)
+        raise InvalidArgument(
+            f"{policy} would look at more than {MOST_OBSERVATIONS:,} losses, too many to plan one "
+            "by one. Draw fewer arms."
+        )
+
+    @property
+    def pulls(self) -> int:
+        """Pulls over all arms and rungs."""
+        return sum(rung.arms * rung.pulls for rung in self.rungs)
+
+    @property
+    def observations(self) -> int:
+        """Losses looked at, over all rungs."""
+        return sum(rung.arms for rung in self.rungs)
+
+    def __str__(self) -> str:
+        lines = ["rung    arms  pulls each  brought to  pulls in all"]
+        total = 0
+        for number, rung in enumerate(self.rungs, start=1):
+            total += rung.arms * rung.pulls
+            lines.append(
+                f"{number:>4}  {rung.arms:>6}  {rung.pulls:>10}  {rung.upto:>10}  {total:>12}"
+            )
+        return "\n".join(lines)
