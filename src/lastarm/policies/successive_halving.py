@@ -1,0 +1,64 @@
+"""Successive Halving: Karnin, Koren & Somekh (2013), as in Jamieson & Talwalkar (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lastarm.errors import whole_number
+from lastarm.events import Pull
+from lastarm.integers import ceil_log
+from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policy import Algorithm, ranking
+
+
+def successive_halving(arms: Iterable[int], budget: int, eta: int = 2) -> Algorithm:
+    """The paper's figure "Successive Halving Algorithm", with any integer eta in place of 2."""
+    S, R = list(arms), 0  # S_0 = [n]
+    rounds = max(1, ceil_log(len(S), eta))  # a single arm still gets the budget
+    for _ in range(rounds):
+        R += budget // (len(S) * rounds)  # R_k = R_{k-1} + r_k
+        losses = yield [Pull(arm, upto=R) for arm in S]
+        S = ranking(losses)[: max(1, len(S) // eta)]  # S_{k+1}
+    return S[0]
+
+
+@dataclass(eq=False)
+class SuccessiveHalving(FixedBudget):
+    """Pull all arms a little, drop the worse half, and give what was saved to the rest.
+
+    There are ⌈log₂ n⌉ rungs. Rung k gives each of its |S_k| arms r_k = ⌊B / (|S_k|·⌈log₂ n⌉)⌋
+    more pulls, so a rung costs at most B / ⌈log₂ n⌉ and the budget B is never exceeded; it keeps
+    the best max(1, ⌊|S_k| / 2⌋), so there are at most 2n + 1 observations. With another `eta`,
+    the best 1/eta are kept and there are ⌈log_eta n⌉ rungs.
+
+    >>> print(SuccessiveHalving(arms=10, budget=1000).plan())
+    rung    arms  pulls each  brought to  pulls in all
+       1      10          25          25           250
+       2       5          50          75           500
+       3       2         125         200           750
+       4       1         250         450          1000
+
+    Ties go to the lower arm number. An arm that fails or diverges is dropped and never
+    recommended; the pulls it would have had are not spent on others.
+
+    Source: Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
+    Optimization" (2015), figure "Successive Halving Algorithm"; the algorithm is of Karnin, Koren
+    & Somekh, "Almost Optimal Exploration in Multi-Armed Bandits" (ICML 2013).
+    """
+
+    name: ClassVar[str] = "successive-halving"
+    eta: int = 2
+
+    def __post_init__(self) -> None:
+        self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
+        super().__post_init__()
+
+    def algorithm(self) -> Algorithm:
+        """The figure."""
+        return successive_halving(range(self.arms), self.budget, self.eta)
+
+    def least_budget(self, arms: int) -> int:
+        """n·⌈log n⌉, where r_0 becomes 1."""
+        return arms * max(1, ceil_log(arms, self.eta))

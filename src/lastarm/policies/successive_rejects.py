@@ -1,0 +1,65 @@
+"""Successive Rejects: Audibert & Bubeck (2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from lastarm.events import Pull
+from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policy import Algorithm, ranking
+
+
+def log_bar(n: int) -> Fraction:
+    """Their loḡ(n) = 1/2 + Σ_{i=2…n} 1/i, exactly."""
+    return Fraction(1, 2) + sum(Fraction(1, i) for i in range(2, n + 1))
+
+
+def successive_rejects(arms: Iterable[int], budget: int) -> Algorithm:
+    """Their figure 3: phase k brings the arms left to n_k pulls each, and drops the worst."""
+    A = list(arms)  # A_1 = {1, …, K}; their K is our n
+    n = len(A)
+    if n == 1:  # no phase, no comparison: the only arm gets the budget
+        yield [Pull(A[0], upto=budget)]
+    scale = (budget - n) / log_bar(n)
+    for k in range(1, n):
+        n_k = ceil(scale / (n + 1 - k))
+        losses = yield [Pull(arm, upto=n_k) for arm in A]
+        A = ranking(losses)[: n - k]  # A_{k+1}
+    return A[0]
+
+
+@dataclass(eq=False)
+class SuccessiveRejects(FixedBudget):
+    """Drop the worst arm, n − 1 times, at levels that rise as fewer arms are left.
+
+    Phase k of n − 1 brings each of the n + 1 − k arms left to
+    n_k = ⌈(B − n) / (loḡ(n)·(n + 1 − k))⌉ pulls, where loḡ(n) = 1/2 + Σ_{i=2…n} 1/i. The total is
+    at most B. Every phase looks at every arm left: n(n + 1)/2 − 1 observations, fewer where a
+    level did not rise, since then nobody is pulled and nobody is looked at.
+
+    >>> plan = SuccessiveRejects(arms=10, budget=1000).plan()
+    >>> [rung.upto for rung in plan.rungs]
+    [41, 46, 51, 59, 68, 82, 102, 136, 204]
+    >>> plan.pulls, plan.observations
+    (993, 54)
+
+    Ties go to the lower arm number. An arm that fails or diverges is the one that its phase drops;
+    where several do, the next phases drop nobody until the count is right again.
+
+    Source: Audibert & Bubeck, "Best Arm Identification in Multi-Armed Bandits" (COLT 2010),
+    figure 3.
+    """
+
+    name: ClassVar[str] = "successive-rejects"
+
+    def algorithm(self) -> Algorithm:
+        """The figure."""
+        return successive_rejects(range(self.arms), self.budget)
+
+    def least_budget(self, arms: int) -> int:
+        """n + 1, where n_1 becomes 1."""
+        return arms + 1 if arms > 1 else 1
