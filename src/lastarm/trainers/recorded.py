@@ -1,0 +1,127 @@
+"""Recorded learning curves: searches replayed from a table, at no cost."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastarm.errors import InvalidArgument
+from lastarm.trainers.protocol import Config
+
+
+class Position(NamedTuple):
+    """How far along its recorded curve an arm is."""
+
+    row: int
+    pulls: int
+
+
+class RecordedCurves:
+    """Arms whose losses were written down before: arm by arm a row, pull by pull a column.
+
+    The config of an arm is `{"row": r}`. After t pulls its loss is column t of that row, counted
+    from 1; past the last column it is the last.
+
+    >>> curves = RecordedCurves([[0.9, 0.5, 0.4], [0.8, 0.7, 0.6]])
+    >>> state = curves.train(curves.start({"row": 0}, seed=0), pulls=2)
+    >>> curves.loss(state), curves.loss(curves.train(state, pulls=10))
+    (0.5, 0.4)
+
+    `test` holds a final loss for each row that no policy sees. `seconds_per_pull` makes a pull
+    take time, to watch a search that is really over at once.
+    """
+
+    def __init__(
+        self,
+        losses: Any,
+        *,
+        test: Any = None,
+        seconds_per_pull: float = 0.0,
+    ) -> None:
+        self.losses = _table(losses)
+        self.final_test = None if test is None else np.asarray(test, dtype=float)
+        if self.final_test is not None and self.final_test.shape != self.losses.shape[:1]:
+            raise InvalidArgument(
+                f"`test` has shape {self.final_test.shape}, but it is one number for each of the "
+                f"{len(self.losses)} rows"
+            )
+        self.seconds_per_pull = seconds_per_pull
+
+    @classmethod
+    def load(cls, path: str | Path, *, seconds_per_pull: float = 0.0) -> RecordedCurves:
+        """The table in an `.npz` file (`losses`, and `test` if it is there) or a `.csv` file."""
+        path = Path(path)
+        try:
+            arrays = _read_csv(path) if path.suffix.lower() == ".csv" else _read_npz(path)
+            return cls(**arrays, seconds_per_pull=seconds_per_pull)
+        except Exception as error:  # whatever a foreign file does to its reader, it is no table
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InvalidArgument(
+            f"{str(path)!r} cannot be read as a table of losses: {reason}. Give an .npz file with "
+            "`losses[arm, step]`, or a .csv file of numbers with one row for each arm."
+        )
+
+    def start(self, config: Config, seed: int) -> Position:
+        """The beginning of row `config["row"]`."""
+        return Position(config["row"], 0)
+
+    def train(self, state: Position, pulls: int) -> Position:
+        """The place `pulls` columns further on."""
+        if self.seconds_per_pull:
+            time.sleep(self.seconds_per_pull * pulls)
+        return Position(state.row, state.pulls + pulls)
+
+    def loss(self, state: Position) -> float:
+        """What is written there."""
+        return float(self.losses[state.row, min(state.pulls, self.losses.shape[1]) - 1])
+
+    def test(self, state: Position) -> float | None:
+        """The final test loss of the row, where the table has one."""
+        return None if self.final_test is None else float(self.final_test[state.row])
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The table's sha256, of its losses as float64."""
+        return {"table": hashlib.sha256(self.losses.tobytes()).hexdigest()}
+
+
+def _table(losses: Any) -> NDArray[np.float64]:
+    try:
+        table = np.asarray(losses)
+    except ValueError:
+        raise InvalidArgument("its rows are not all of one length") from None
+    if table.dtype.kind not in "biuf":
+        raise InvalidArgument(f"it holds {table.dtype} values, not real numbers")
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidArgument(f"a table has arms and steps, but its shape is {table.shape}")
+    return np.ascontiguousarray(table, dtype=np.float64)
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    if not zipfile.is_zipfile(path.open("rb")):
+        raise InvalidArgument("it is empty or not an .npz file")
+    with np.load(path, allow_pickle=False) as arrays:
+        if "losses" not in arrays:
+            raise InvalidArgument(f"it has no array `losses`, only {', '.join(arrays) or 'none'}")
+        return {name: arrays[name] for name in ("losses", "test") if name in arrays}
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [(number, row) for number, row in enumerate(csv.reader(file), start=1) if row]
+    rows = []
+    for number, row in lines:
+        try:
+            rows.append([float(cell) for cell in row])
+        except ValueError as error:
+            if number > lines[0][0]:  # the first line may be a header
+                raise InvalidArgument(f"line {number}: {error}") from None
+    if not rows:
+        raise InvalidArgument("it holds no numbers")
+    return {"losses": rows}
