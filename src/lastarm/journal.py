@@ -1,0 +1,249 @@
+"""The journal: a search's memory, a file of JSON lines that a person can read.
+
+One process writes to it at a time. It is created whole, with its header; after that it only
+grows. What was synced is never lost: on opening, every line is verified against its checksum and
+the line before, damage among the lines that were not yet known to be on the disk is cut off (a
+crash tears nothing else), and any earlier damage is an error that changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from lastarm.errors import (
+    JournalDamaged,
+    JournalError,
+    JournalNotWritten,
+    JournalRepaired,
+    OtherSearch,
+    ReplayDiverged,
+)
+from lastarm.events import Closed, Event, Opened, Pull
+from lastarm.lines import Line, decode, encode, event_of
+from lastarm.lock import Lock
+from lastarm.policy import Policy
+
+
+class Journal:
+    """The events of one search, open for writing. Created if it is not there, else resumed.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "search.jsonl"
+    >>> opened = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
+    >>> with Journal(path, opened) as journal:
+    ...     journal.append(Pull(arm=0, upto=1))
+    ...     journal.sync()
+    >>> with Journal(path, opened) as journal:
+    ...     journal.events
+    [Opened(...), Pull(arm=0, upto=1)]
+    >>> folder.cleanup()
+
+    `events` are those that were found on opening; a torn end is cut off with a `JournalRepaired`
+    warning. A search with other arguments is refused, naming them.
+    """
+
+    def __init__(self, path: str | Path, opened: Opened) -> None:
+        self.path = Path(path)
+        self._lock = Lock(self.path)
+        try:
+            if not self.path.exists():
+                _create(self.path, opened)
+            self.events, self._sum, end = _verified(self.path)
+            _refuse_another_search(self.path, self.events[0], opened)
+            self._file = self.path.open("r+b", buffering=0)
+            if torn := self.path.stat().st_size - end:
+                warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
+            self._file.truncate(end)
+            self._file.seek(end)
+            os.fsync(self._file.fileno())  # what a killed writer left may be in memory only
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError):
+                raise JournalNotWritten(self.path, error) from error
+            raise
+        self._lines = self._durable = len(self.events)
+        self._pending: list[bytes] = []
+
+    def append(self, event: Event) -> None:
+        """Take down an event; it counts once `sync` has returned."""
+        line, self._sum = encode(event, self._durable, self._sum)
+        self._pending.append(line)
+        self._lines += 1
+
+    def flush(self) -> None:
+        """Hand the lines to the operating system: they survive this process, not a power cut."""
+        try:
+            waiting = b"".join(self._pending)
+            self._pending.clear()
+            while waiting:
+                waiting = waiting[self._file.write(waiting) :]
+        except OSError as error:
+            raise self._broken(error) from error
+
+    def sync(self) -> None:
+        """Return when every event so far is on the disk."""
+        self.flush()
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._broken(error) from error
+        self._durable = self._lines
+
+    def close(self) -> None:
+        """Let go of the file and its lock. What was not synced may or may not be there later."""
+        if not self._file.closed:
+            self._file.close()
+            self._lock.release()
+
+    def _broken(self, error: OSError) -> JournalNotWritten:
+        # After a failed write or fsync nobody knows what is on the disk, and a second fsync may
+        # claim success: give up; the next opening verifies what is there.
+        self.close()
+        return JournalNotWritten(self.path, error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Unwritten:
+    """The journal of a search that keeps none."""
+
+    events: tuple[Event, ...] = ()
+
+    def append(self, event: Event) -> None:
+        """Forget it."""
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def sync(self) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def read(path: str | Path) -> list[Event]:
+    """The events of a journal that somebody else may be writing to; nothing is changed."""
+    try:
+        return _verified(Path(path))[0]
+    except OSError as error:
+        raise JournalError(
+            f"the journal {path} cannot be read: {error.strerror or error}. Name a file that a "
+            "search wrote as its journal."
+        ) from error
+
+
+def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
+    """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
+
+    The policy must ask for just what was written: if it does not, its code, its arguments or its
+    seed are not those that wrote the journal.
+    """
+    in_flight: dict[Pull, None] = {}
+    for record, event in enumerate(events, start=1):
+        match event:
+            case Opened():
+                continue
+            case Pull() if event in in_flight:
+                continue  # started again, after a crash or a failed attempt
+            case Pull():
+                asked = policy.ask(1)
+                if asked != [event]:
+                    raise ReplayDiverged(record, event, asked or "nothing")
+                in_flight[event] = None
+            case Closed(arm):
+                if not policy.finished or policy.recommendation != arm:
+                    raise ReplayDiverged(record, event, policy.recommendation)
+            case _:
+                if event.pull not in in_flight:
+                    raise ReplayDiverged(record, event, "not wait for that pull")
+                del in_flight[event.pull]
+                policy.tell(event)
+    return in_flight
+
+
+def _create(path: Path, opened: Opened) -> None:
+    """The header appears whole or not at all."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encode(opened, durable=0, after="")[0])
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the name is durable only when the folder is
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _verified(path: Path) -> tuple[list[Event], str, int]:
+    """The events of the good lines, the checksum of the last one, and where it ends."""
+    *lines, _torn = path.read_bytes().split(b"\n")
+    decoded = [decode(line) for line in lines]
+    # Damage is excused only past the lines that a later one knew to be on the disk.
+    durable = max((line.durable for line in decoded if line), default=0)
+
+    events: list[Event] = []
+    checksum, end = "", 0
+    for raw, line in zip(lines, decoded, strict=True):
+        if line is None or line.after != checksum:
+            break
+        events.append(_event(path, len(events) + 1, line))
+        checksum, end = line.sum, end + len(raw) + 1
+    if not events or not isinstance(events[0], Opened):
+        raise JournalDamaged(path, 1, "a journal begins with a header, and this is none")
+    if len(events) < durable:
+        raise JournalDamaged(path, len(events) + 1, "it is not the line that was written there")
+    return events, checksum, end
+
+
+def _event(path: Path, number: int, line: Line) -> Event:
+    try:
+        return event_of(line.fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise JournalDamaged(path, number, f"no event can be read from it ({error})") from error
+
+
+def _refuse_another_search(path: Path, was: Event, now: Opened) -> None:
+    before, after = _identity(was), _identity(_event(path, 1, _as_read(now)))
+    differences = [
+        (name, before.get(name), after.get(name))
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+    if differences:
+        raise OtherSearch(path, differences)
+
+
+def _as_read(event: Event) -> Line:
+    line = decode(encode(event, durable=0, after="")[0].rstrip(b"\n"))
+    assert line is not None, "what was encoded can be decoded"
+    return line
+
+
+def _identity(opened: Event) -> dict[str, Any]:
+    """All that decides the answer of a search, by name."""
+    assert isinstance(opened, Opened), "the first event of a journal is its header"
+    arguments = {**opened.policy, "policy": opened.policy.get("name")}
+    return {"seed": opened.seed, **opened.trainer, **opened.space, **arguments}

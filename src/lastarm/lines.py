@@ -1,0 +1,151 @@
+"""How an event is spelled in the journal: one line of JSON that vouches for itself.
+
+    {"event":"loss","arm":3,"upto":25,"value":0.25,…,"durable":12,"after":"5f0c…","sum":"9b1e…"}
+
+`sum` is a checksum of the line up to it; `after` is the `sum` of the line before, which chains
+them; `durable` is how many lines were known to be on the disk when this one was written.
+Numbers are written so that they read back bit for bit; nan and ±inf, which JSON lacks, are
+strings. Nothing in a line is ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+
+FORMAT = 1
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class Line(NamedTuple):
+    """A line that was read and found whole."""
+
+    fields: dict[str, Any]
+    durable: int
+    after: str
+    sum: str
+
+
+def encode(event: Event, durable: int, after: str) -> tuple[bytes, str]:
+    """The line of an event, and its checksum."""
+    fields = {**_fields(event), "durable": durable, "after": after}
+    body = _to_json(fields)[:-1].encode("utf-8", "backslashreplace")
+    checksum = blake2b(body, digest_size=8).hexdigest()
+    return body + f',"sum":"{checksum}"}}\n'.encode(), checksum
+
+
+def decode(line: bytes) -> Line | None:
+    """The line without its newline, or None if it is not what was written."""
+    body, separator, tail = line.rpartition(b',"sum":"')
+    checksum = blake2b(body, digest_size=8).hexdigest()
+    if not separator or tail != checksum.encode() + b'"}':
+        return None
+    try:
+        fields = json.loads(body + b"}")
+        return Line(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None  # whole, but never written by us
+
+
+def event_of(fields: dict[str, Any]) -> Event:
+    """The event that a line's fields spell.
+
+    Raises a KeyError, TypeError or ValueError where they spell none.
+    """
+    return _READERS[fields["event"]](fields)
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    match event:
+        case Pull(arm, upto):
+            return {"event": "pull", "arm": arm, "upto": upto}
+        case Loss(Pull(arm, upto), value, work, metrics):
+            fields = {"event": "loss", "arm": arm, "upto": upto, "value": _number(value)}
+            return fields | _work(work) | ({"metrics": dict(metrics)} if metrics else {})
+        case Failure(Pull(arm, upto), error, traceback, work):
+            fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
+            return fields | _work(work) | {"traceback": traceback}
+        case Closed(arm, test_loss):
+            return {"event": "closed", "arm": arm, "test_loss": _number(test_loss)}
+        case Opened():
+            return {
+                "event": "opened",
+                "format": FORMAT,
+                "seed": event.seed,
+                "policy": dict(event.policy),
+                "space": dict(event.space),
+                "trainer": dict(event.trainer),
+                "versions": dict(event.versions),
+                "command": list(event.command),
+            }
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if value is None or value - value == 0 else str(value)  # 'nan', 'inf', '-inf'
+
+
+def _work(work: Work) -> dict[str, Any]:
+    return {
+        "trained": work.trained,
+        "train_seconds": work.train_seconds,
+        "loss_seconds": work.loss_seconds,
+        "worker": work.worker,
+        "attempt": work.attempt,
+    }
+
+
+def _read_work(fields: dict[str, Any]) -> Work:
+    return Work(
+        fields["trained"],
+        fields["train_seconds"],
+        fields["loss_seconds"],
+        fields["worker"],
+        fields["attempt"],
+    )
+
+
+def _read_pull(fields: dict[str, Any]) -> Pull:
+    return Pull(fields["arm"], fields["upto"])
+
+
+def _read_loss(fields: dict[str, Any]) -> Loss:
+    value, metrics = float(fields["value"]), fields.get("metrics", {})
+    return Loss(_read_pull(fields), value, _read_work(fields), metrics)
+
+
+def _read_failure(fields: dict[str, Any]) -> Failure:
+    return Failure(_read_pull(fields), fields["error"], fields["traceback"], _read_work(fields))
+
+
+def _read_closed(fields: dict[str, Any]) -> Closed:
+    test_loss = fields["test_loss"]
+    return Closed(fields["arm"], None if test_loss is None else float(test_loss))
+
+
+def _read_opened(fields: dict[str, Any]) -> Opened:
+    if fields["format"] != FORMAT:
+        raise ValueError(
+            f"it is of format {fields['format']}, and this version of lastarm reads {FORMAT}"
+        )
+    return Opened(
+        fields["seed"],
+        fields["policy"],
+        fields["space"],
+        fields["trainer"],
+        fields["versions"],
+        tuple(fields["command"]),
+    )
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Event]] = {
+    "opened": _read_opened,
+    "pull": _read_pull,
+    "loss": _read_loss,
+    "failure": _read_failure,
+    "closed": _read_closed,
+}
