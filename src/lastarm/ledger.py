@@ -1,0 +1,101 @@
+"""The ledger: what was spent and seen, folded from the events of a search and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a search has cost so far.
+
+    `pulls` are booked when they start, also those of an arm that then fails; the budget bounds
+    them. `repeated` are pulls trained again because progress was lost in a crash or a failed
+    attempt; they come on top. A switch is a worker turning to another arm.
+    """
+
+    pulls: int = 0
+    repeated: int = 0
+    observations: int = 0
+    train_seconds: float = 0.0
+    loss_seconds: float = 0.0
+    switches: int = 0
+
+
+class Ledger:
+    """The fold: add events in their order, read the sums at any moment.
+
+    >>> ledger = Ledger([Pull(0, 4), Loss(Pull(0, 4), 0.5), Pull(0, 6), Loss(Pull(0, 6), 0.25)])
+    >>> ledger.spent.pulls, ledger.spent.observations
+    (6, 2)
+    >>> ledger.curves
+    {0: [(4, 0.5), (6, 0.25)]}
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.spent = Spent()
+        self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
+        self.failures: dict[int, Failure] = {}
+        self.closed: Closed | None = None
+        self._booked: dict[int, int] = {}  # arm → the level it has been started for
+        self._level: dict[int, int] = {}  # arm → the level it is known to have reached
+        self._arm_of: dict[str, int] = {}  # worker → the arm it worked on last
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Account for one event."""
+        match event:
+            case Pull(arm, upto):
+                if upto > self._booked.get(arm, 0):
+                    self.spent.pulls += upto - self._booked.get(arm, 0)
+                    self._booked[arm] = upto
+                else:  # started again
+                    self.spent.repeated += upto - self._level.get(arm, 0)
+            case Loss() | Failure():
+                self._add_work(event)
+            case Closed():
+                self.closed = event
+            case Opened():
+                pass
+
+    def _add_work(self, event: Loss | Failure) -> None:
+        pull, work, spent = event.pull, event.work, self.spent
+        needed = pull.upto - self._level.get(pull.arm, 0)
+        spent.repeated += max(0, work.trained - needed)
+        spent.train_seconds += work.train_seconds
+        spent.loss_seconds += work.loss_seconds
+        spent.switches += self._arm_of.get(work.worker, pull.arm) != pull.arm
+        self._arm_of[work.worker] = pull.arm
+        self._level[pull.arm] = pull.upto
+        if isinstance(event, Loss):
+            spent.observations += 1
+            self.curves.setdefault(pull.arm, []).append((pull.upto, event.value))
+        else:
+            self.failures[pull.arm] = event
+
+    def causes(self) -> dict[int, str]:
+        """Why each arm that is out of the race is out."""
+        diverged = {
+            arm: f"its loss became {curve[-1][1]}"
+            for arm, curve in self.curves.items()
+            if not isfinite(curve[-1][1])
+        }
+        return diverged | {arm: failure.error for arm, failure in self.failures.items()}
+
+    def digest(self, recommendation: int | None) -> str:
+        """The search's answer in one string: the same for any order, workers and times.
+
+        It is the sha256 of all (arm, level, loss in hex), sorted, and the recommendation.
+        """
+        answer = hashlib.sha256()
+        for arm, curve in sorted(self.curves.items()):
+            for upto, loss in sorted(curve, key=lambda point: point[0]):
+                answer.update(f"{arm} {upto} {loss.hex()}\n".encode())
+        answer.update(f"recommendation {recommendation}\n".encode())
+        return answer.hexdigest()

@@ -1,0 +1,131 @@
+"""The simulated runner: as many workers as you like, on a clock that does not tick by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.runners.performer import Performer
+from lastarm.trainers import Config, Trainer
+
+
+class Simulated:
+    """Workers on a virtual clock, with the faults of real ones, in microseconds of real time.
+
+    A pull of an arm takes `seconds_per_pull` (one number, or one for each arm) for each step of
+    training, and then `seconds_per_look`. Each attempt at a pull may, with these chances,
+
+    - straggle: take `slowdown` times as long;
+    - fail: its worker dies part of the way through, and nothing of the attempt is left;
+    - be duplicated: its result comes back a second time, later.
+
+    An attempt that takes longer than `lease` is given up as failed, while its worker goes on and
+    brings a result that is late. What happens to an attempt is a function of the seed, its pull
+    and its number; the losses themselves are those of the serial runner.
+
+    >>> from lastarm.trainers import RecordedCurves
+    >>> two = RecordedCurves([[0.5, 0.4], [0.6, 0.3]])
+    >>> runner = Simulated(two, [{"row": 0}, {"row": 1}], 0, workers=2, seconds_per_pull=[3, 1])
+    >>> runner.start(Pull(arm=0, upto=2), attempt=1)
+    >>> runner.start(Pull(arm=1, upto=2), attempt=1)
+    >>> [(loss.pull.arm, loss.value, runner.now) for loss in runner.wait()]
+    [(1, 0.3, 2.0)]
+    >>> [(loss.pull.arm, loss.value, runner.now) for loss in runner.wait()]
+    [(0, 0.4, 6.0)]
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer[Any],
+        configs: Sequence[Config],
+        seed: int,
+        *,
+        workers: int = 1,
+        seconds_per_pull: float | Sequence[float] = 1.0,
+        seconds_per_look: float = 0.0,
+        straggling: float = 0.0,
+        slowdown: float = 10.0,
+        failing: float = 0.0,
+        duplicating: float = 0.0,
+        lease: float = math.inf,
+    ) -> None:
+        for name, chance in (
+            ("straggling", straggling),
+            ("failing", failing),
+            ("duplicating", duplicating),
+        ):
+            if not 0 <= chance <= 1:
+                raise InvalidArgument(f"{name}={chance} will not do: it is a chance, from 0 to 1.")
+        whole_number("workers", workers, 1, "how many pulls can be under way")
+        self.now = 0.0
+        self._performer = Performer(trainer, configs, seed)
+        self._seed = seed
+        self._idle = list(range(workers))  # a heap, so that the lowest number works first
+        self._seconds_per_pull = np.broadcast_to(seconds_per_pull, len(configs))
+        self._seconds_per_look = seconds_per_look
+        self._straggling, self._slowdown = straggling, slowdown
+        self._failing, self._duplicating, self._lease = failing, duplicating, lease
+        self._level: dict[int, int] = {}
+        self._order = count()  # results of one moment come back in the order of their making
+        self._results: list[tuple[float, int, int | None, Told]] = []  # a heap, by time
+
+    @property
+    def free(self) -> int:
+        """How many workers are idle."""
+        return len(self._idle)
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        """Give the pull to an idle worker and settle what will become of it."""
+        worker = heapq.heappop(self._idle)
+        chance = np.random.default_rng([self._seed, pull.arm, pull.upto, attempt]).random(5)
+        steps = pull.upto - self._level.get(pull.arm, 0)
+        training = steps * float(self._seconds_per_pull[pull.arm])
+        if chance[0] < self._straggling:
+            training *= self._slowdown
+        seconds = training + self._seconds_per_look
+        work = Work(steps, training, self._seconds_per_look, f"worker {worker}", attempt)
+
+        if chance[1] < self._failing:
+            seconds *= float(chance[2])  # it dies part of the way through
+            result: Told = Failure(pull, "the simulated worker died", work=work)
+        else:
+            result = dataclasses.replace(self._performer.perform(pull), work=work)
+            if chance[3] < self._duplicating:
+                self._deliver(seconds * (1 + 5 * float(chance[4])), None, result)
+        if seconds > self._lease:
+            given_up = Failure(pull, f"no result within {self._lease:g} s", work=work)
+            self._deliver(self._lease, None, given_up)
+        self._deliver(seconds, worker, result)
+
+    def _deliver(self, seconds: float, worker: int | None, result: Told) -> None:
+        """Bring back a result in that many seconds; then the worker, if any, is idle."""
+        entry = self.now + seconds, next(self._order), worker, result
+        heapq.heappush(self._results, entry)
+
+    def wait(self) -> list[Told]:
+        """Move the clock on to the next result, and bring back all of that moment."""
+        results = []
+        self.now = self._results[0][0]
+        while self._results and self._results[0][0] == self.now:
+            _, _, worker, result = heapq.heappop(self._results)
+            results.append(result)
+            if worker is not None:
+                heapq.heappush(self._idle, worker)
+            if isinstance(result, Loss):
+                self._level[result.pull.arm] = result.pull.upto
+        return results
+
+    def state(self, pull: Pull, *, retrain: bool) -> Any:
+        """The arm's state, kept from its last pull."""
+        return self._performer.state(pull, retrain=retrain)
+
+    def close(self) -> None:
+        """Nothing runs on."""
