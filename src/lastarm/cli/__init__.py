@@ -1,0 +1,57 @@
+"""The `lastarm` command.
+
+Exit codes: 0 done, 1 all arms failed, 2 bad input, 3 the journal cannot be used, 130 and 143
+stopped by Ctrl-C and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+
+import click
+
+from lastarm.cli.demo import demo
+from lastarm.cli.plan import plan
+from lastarm.cli.replay import replay
+from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99})
+@click.version_option(package_name="lastarm")
+def lastarm() -> None:
+    """Find the best of many hyperparameter settings without training them all."""
+
+
+for command in (demo, plan, replay):
+    lastarm.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit code; an error is one line, never a traceback."""
+    warnings.showwarning = lambda message, *_: _say(str(message))
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    try:
+        return lastarm.main(arguments, prog_name="lastarm", standalone_mode=False) or 0
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "lastarm"
+        message, code = f"{error.format_message()} See {path} --help.", 2
+    except InvalidArgument as error:
+        message, code = str(error), 2
+    except AllArmsFailed as error:
+        message, code = str(error), 1
+    except JournalError as error:
+        message, code = str(error), 3
+    except (click.Abort, KeyboardInterrupt):
+        message, code = "left at once.", 128 + signal.SIGINT
+    _say(message)
+    return code
+
+
+def _say(message: object) -> None:
+    print(f"lastarm: {' '.join(str(message).split())}", file=sys.stderr)

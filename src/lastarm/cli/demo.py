@@ -1,0 +1,86 @@
+"""`lastarm demo`: tune a small neural network, twice with the same budget."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich import box
+from rich.table import Table
+
+from lastarm.cli import show
+from lastarm.cli.digits_network import DigitsNetwork
+from lastarm.cli.options import Whole
+from lastarm.errors import whole_number
+from lastarm.policies import SuccessiveHalving, UniformAllocation
+from lastarm.result import Result
+from lastarm.search import search
+
+ARMS, BUDGET = 64, 768
+
+
+@click.command()
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="Decides every draw.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def demo(seed: Any, as_json: bool) -> int:
+    """Tune a small neural network on handwritten digits, twice with the same budget.
+
+    64 settings of learning rate, momentum, weight decay, width, batch size and initial scale; a
+    pull is one pass over the training data. Successive Halving and uniform allocation each get
+    768 passes. It takes some seconds and needs nothing but lastarm itself.
+    """
+    seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+    trainer = DigitsNetwork(seed)
+    configs = [trainer.draw(seed, arm) for arm in range(ARMS)]
+    results: dict[str, Result] = {}
+    for policy in (SuccessiveHalving(ARMS, BUDGET), UniformAllocation(ARMS, BUDGET)):
+        with show.progress(policy.name, BUDGET) as on_event:
+            result = search(trainer, configs, policy=policy, seed=seed, on_event=on_event)
+        if result.stopped_by:
+            return 128 + result.stopped_by
+        results[policy.name] = result
+
+    misread = {name: trainer.share_misread(result.state) for name, result in results.items()}
+    if as_json:
+        fields = {
+            name: {**result.to_json(), "test_error": misread[name]}
+            for name, result in results.items()
+        }
+        print(json.dumps({"arms": ARMS, "budget": BUDGET, **fields}))
+        return 0
+
+    halving = results[SuccessiveHalving.name]
+    show.say(
+        f"{ARMS} settings of a small neural network that reads handwritten digits. A pull is one "
+        f"pass over the training data.\nWhat Successive Halving saw with {BUDGET:,} pulls:"
+    )
+    show.console.print(show.rungs(halving))
+    show.answer(halving, BUDGET)
+    show.say("\nThe same settings and the same budget with uniform allocation:")
+    show.console.print(_side_by_side(results, misread))
+    show.say("The settings that won:")
+    for name, value in (halving.config or {}).items():
+        show.say(f"  {name} = {value:.4g}")
+    return 0
+
+
+def _side_by_side(results: dict[str, Result], misread: dict[str, float]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for name in results:
+        table.add_column(name, justify="right")
+
+    def add(label: str, *cells: str) -> None:
+        table.add_row(label, *cells)
+
+    found = results.values()
+    add("recommended arm", *(f"{r.arm}" for r in found))
+    add("passes it was trained for", *(f"{r.curves[r.arm or 0][-1][0]}" for r in found))
+    add("validation loss", *(f"{r.loss:.4f}" for r in found))
+    add("test loss", *(f"{r.test_loss:.4f}" for r in found))
+    add("test digits misread", *(f"{share:.1%}" for share in misread.values()))
+    add("pulls spent", *(f"{r.spent.pulls:,}" for r in found))
+    add("looks at a loss", *(f"{r.spent.observations:,}" for r in found))
+    add("seconds of training", *(f"{r.spent.train_seconds:.1f}" for r in found))
+    return table

@@ -1,0 +1,116 @@
+"""How a search looks on a terminal: its progress, its rungs and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf, isfinite
+from statistics import median
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lastarm.events import Event, Loss
+from lastarm.ledger import Ledger
+from lastarm.result import Result
+
+console = Console(highlight=False)
+
+MOST_ROWS = 30
+
+
+@contextmanager
+def progress(title: str, budget: int) -> Iterator[Callable[[Event], None]]:
+    """A bar of pulls booked, on standard error, while that is a terminal; silent otherwise."""
+    errors = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("pulls"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[best]}"),
+    )
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(title, total=budget, best="")
+        ledger, best = Ledger(), inf
+
+        def on_event(event: Event) -> None:
+            nonlocal best
+            ledger.add(event)
+            if isinstance(event, Loss):
+                best = min(best, event.value if isfinite(event.value) else inf)
+                bar.update(task, completed=ledger.spent.pulls, best=f"lowest loss {best:.4g}")
+
+        yield on_event
+
+
+def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
+    """What was seen at each level; `number` is how an arm is called in front of the user."""
+    levels: dict[int, dict[int, float]] = {}
+    for arm, curve in result.curves.items():
+        for upto, loss in curve:
+            levels.setdefault(upto, {})[arm] = loss
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged"):
+        table.add_column(heading, justify="right")
+    for row, (upto, losses) in enumerate(sorted(levels.items())):
+        if len(levels) > MOST_ROWS and MOST_ROWS // 2 <= row < len(levels) - MOST_ROWS // 2:
+            if row == MOST_ROWS // 2:
+                table.add_row(*"…" * 6)
+            continue
+        finite = {arm: loss for arm, loss in losses.items() if isfinite(loss)}
+        best = min(finite, key=lambda arm: (finite[arm], arm), default=None)
+        table.add_row(
+            f"{upto:,}",
+            f"{len(losses):,}",
+            "" if best is None else f"{finite[best]:.6g}",
+            "" if best is None else f"{number(best)}",
+            f"{median(finite.values()):.6g}" if finite else "",
+            f"{len(losses) - len(finite):,}" if len(finite) < len(losses) else "",
+        )
+    return table
+
+
+def answer(
+    result: Result,
+    budget: int,
+    number: Callable[[int], int] = int,
+    longest: float = inf,
+) -> None:
+    """Print the recommendation and what it took; no arm can be trained past `longest` pulls."""
+    spent = result.spent
+    if result.arm is None:
+        say("No arm has a finite loss yet.")
+    else:
+        level = result.curves[result.arm][-1][0]
+        test = "" if result.test_loss is None else f", test loss [bold]{result.test_loss:.6g}[/]"
+        say(
+            f"Recommended: [bold]arm {number(result.arm)}[/], loss [bold]{result.loss:.6g}[/]"
+            f"{test}, after {level:,} pulls."
+        )
+    say(
+        f"Spent: {spent.pulls:,} pulls of a budget of {budget:,}, {spent.observations:,} looks at "
+        "a loss."
+    )
+    if spent.repeated:
+        say(f"Progress was lost, and {spent.repeated:,} pulls were trained again.")
+    if result.arm is not None:
+        arms, far = len(result.curves.keys() | result.failures.keys()), int(min(level, longest))
+        if arms * far > spent.pulls:
+            say(
+                f"Training all {arms:,} arms for {far:,} pulls would take {arms * far:,}, "
+                f"{arms * far / spent.pulls:.1f} times as many."
+            )
+    if result.failures:
+        error = next(iter(result.failures.values())).error
+        say(f"{len(result.failures):,} arms failed, the first with: {escape(error)}")
+
+
+def say(sentence: str) -> None:
+    """Print a sentence; the terminal wraps it, not we."""
+    console.print(sentence, soft_wrap=True)
