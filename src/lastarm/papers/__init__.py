@@ -1,0 +1,1 @@
+"""Papers in code that can be read beside their text."""

@@ -1,0 +1,1 @@
+"""Jamieson & Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization."""

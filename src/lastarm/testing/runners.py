@@ -1,0 +1,105 @@
+"""The laws of runners: whoever performs the pulls, the answer is that of the serial runner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from lastarm.events import Pull
+from lastarm.policies import SuccessiveHalving, SuccessiveRejects, UniformAllocation
+from lastarm.result import Result
+from lastarm.runners import MakeRunner, Serial
+from lastarm.search import search
+from lastarm.testing.policies import FINITE
+from lastarm.trainers import Config
+
+CheckRunner = Callable[[MakeRunner], None]
+
+NOT_LOSSES = (None, "0.5", b"1", 1 + 2j, [0.5], {"loss": 0.5}, True, "raise")
+
+
+class Scripted:
+    """Arms that do, at each level, what is written in their config: give a value, or raise."""
+
+    def start(self, config: Config, seed: int) -> tuple[Config, int]:
+        """The beginning of the script."""
+        return config, 0
+
+    def train(self, state: tuple[Config, int], pulls: int) -> tuple[Config, int]:
+        """So much further on."""
+        return state[0], state[1] + pulls
+
+    def loss(self, state: tuple[Config, int]) -> Any:
+        """What is written there."""
+        script = state[0]["script"]
+        outcome = script[state[1] % len(script)]
+        if outcome == "raise":
+            raise RuntimeError("this arm raises")
+        return outcome
+
+
+def runner_checks(retries: int = 0) -> list[CheckRunner]:
+    """The laws of a runner; one that loses workers is allowed to try a pull again so often."""
+
+    def check_the_answer_is_that_of_serial(make: MakeRunner) -> None:
+        for seed in range(12):
+            random = np.random.default_rng(seed)
+            outcomes = [*FINITE * 5, math.inf, -math.inf, math.nan, "raise"]
+            table = random.integers(0, len(outcomes), (9 + seed, 7)).tolist()
+            configs = [{"script": [outcomes[k] for k in row]} for row in table]
+            _same_answers(make, configs, seed, retries)
+
+    def check_what_is_no_loss_is_that_arms_failure(make: MakeRunner) -> None:
+        configs = [{"script": [value]} for value in (*NOT_LOSSES, 0.25, 0.5)]
+        _same_answers(make, configs, 0, retries)
+
+    def check_every_pull_comes_back_with_its_own_attempt(make: MakeRunner) -> None:
+        arms = 5
+        with closing(make(Scripted(), [{"script": [0.5]}] * arms, 0)) as runner:
+            for attempt in (1, 2, 3):
+                to_start = [Pull(arm, upto=attempt) for arm in range(arms)]
+                awaited: set[tuple[Pull, int]] = set()
+                while to_start or awaited:
+                    while to_start and runner.free:
+                        pull = to_start.pop()
+                        runner.start(pull, attempt)
+                        awaited.add((pull, attempt))
+                    results = runner.wait()
+                    assert results, "waiting gives at least one result"
+                    awaited -= {(result.pull, result.work.attempt) for result in results}
+
+    return [
+        check_the_answer_is_that_of_serial,
+        check_what_is_no_loss_is_that_arms_failure,
+        check_every_pull_comes_back_with_its_own_attempt,
+    ]
+
+
+def _same_answers(make: MakeRunner, configs: Sequence[Config], seed: int, retries: int) -> None:
+    for policy in (
+        UniformAllocation(len(configs), 5 * len(configs)),
+        SuccessiveHalving(len(configs), 50 * len(configs)),
+        SuccessiveRejects(len(configs), 50 * len(configs)),
+    ):
+
+        def found(by: MakeRunner, policy: Any = policy) -> Result:
+            return search(
+                Scripted(), configs, policy=policy, runner=by, seed=seed, retries=retries
+            )
+
+        ours, theirs = found(Serial), found(make)
+        assert theirs.complete, policy
+        assert theirs.digest == ours.digest, (policy, configs)
+        assert theirs.spent.pulls == ours.spent.pulls, (policy, configs)
+        assert theirs.spent.observations == ours.spent.observations, (policy, configs)
+        assert theirs.failures.keys() == ours.failures.keys(), (policy, configs)
+        if not retries:  # else the last of many attempts may have ended otherwise
+            assert _errors(theirs) == _errors(ours), (policy, configs)
+
+
+def _errors(result: Result) -> dict[int, str]:
+    return {arm: failure.error for arm, failure in result.failures.items()}
