@@ -12,6 +12,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +27,7 @@ from lastarm.errors import (
 )
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.lines import Line, decode, encode, event_of
-from lastarm.lock import Lock
+from lastarm.lock import held
 from lastarm.policy import Policy
 
 
@@ -50,25 +51,24 @@ class Journal:
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
         self.path = Path(path)
-        self._lock = Lock(self.path)
-        try:
-            if not self.path.exists():
-                _create(self.path, opened)
-            self.events, self._sum, end = _verified(self.path)
-            _refuse_another_search(self.path, self.events[0], opened)
-            self._file = self.path.open("r+b", buffering=0)
-            if torn := self.path.stat().st_size - end:
-                warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
-            self._file.truncate(end)
-            self._file.seek(end)
-            os.fsync(self._file.fileno())  # what a killed writer left may be in memory only
-        except BaseException as error:
-            self._lock.release()
-            if isinstance(error, OSError):
-                raise JournalNotWritten(self.path, error) from error
-            raise
-        self._lines = self._durable = len(self.events)
         self._pending: list[bytes] = []
+        with ExitStack() as undo:
+            undo.enter_context(held(self.path))
+            try:
+                if not self.path.exists():
+                    _create(self.path, opened)
+                self.events, self._sum, end = _verified(self.path)
+                _refuse_another_search(self.path, self.events[0], opened)
+                self._file = undo.enter_context(self.path.open("r+b", buffering=0))
+                if torn := self.path.stat().st_size - end:
+                    warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
+                self._file.truncate(end)
+                self._file.seek(end)
+                os.fsync(self._file.fileno())  # a killed writer's lines may be in memory only
+            except OSError as error:
+                raise JournalNotWritten(self.path, error) from error
+            self._held = undo.pop_all()
+        self._lines = self._durable = len(self.events)
 
     def append(self, event: Event) -> None:
         """Take down an event; it counts once `sync` has returned."""
@@ -97,9 +97,7 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file and its lock. What was not synced may or may not be there later."""
-        if not self._file.closed:
-            self._file.close()
-            self._lock.release()
+        self._held.close()
 
     def _broken(self, error: OSError) -> JournalNotWritten:
         # After a failed write or fsync nobody knows what is on the disk, and a second fsync may

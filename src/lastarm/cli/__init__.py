@@ -6,6 +6,7 @@ stopped by Ctrl-C and SIGTERM.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
@@ -31,13 +32,17 @@ for command in (demo, plan, replay):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one line, never a traceback."""
-    warnings.showwarning = lambda message, *_: _say(str(message))
-    sys.exit(_exit_code(arguments))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: _say(message)
+        sys.exit(_exit_code(arguments))
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
-        return lastarm.main(arguments, prog_name="lastarm", standalone_mode=False) or 0
+        code = lastarm.main(arguments, prog_name="lastarm", standalone_mode=False)
+        sys.stdout.flush()
+        return code or 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "lastarm"
         message, code = f"{error.format_message()} See {path} --help.", 2
@@ -49,6 +54,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         message, code = str(error), 3
     except (click.Abort, KeyboardInterrupt):
         message, code = "left at once.", 128 + signal.SIGINT
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     _say(message)
     return code
 

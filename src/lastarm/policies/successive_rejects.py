@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, lcm
 from typing import ClassVar
 
 from lastarm.events import Pull
@@ -15,20 +15,23 @@ from lastarm.policy import Algorithm, ranking
 
 def log_bar(n: int) -> Fraction:
     """Their loḡ(n) = 1/2 + Σ_{i=2…n} 1/i, exactly."""
-    return Fraction(1, 2) + sum(Fraction(1, i) for i in range(2, n + 1))
+    common = lcm(*range(1, n + 1), 2)  # adding fraction to fraction is slow for many arms
+    return Fraction(common // 2 + sum(common // i for i in range(2, n + 1)), common)
 
 
 def successive_rejects(arms: Iterable[int], budget: int) -> Algorithm:
     """Their figure 3: phase k brings the arms left to n_k pulls each, and drops the worst."""
-    A = list(arms)  # A_1 = {1, …, K}; their K is our n
+    A, level = list(arms), 0  # A_1 = {1, …, K}; their K is our n
     n = len(A)
     if n == 1:  # no phase, no comparison: the only arm gets the budget
         yield [Pull(A[0], upto=budget)]
     scale = (budget - n) / log_bar(n)
     for k in range(1, n):
         n_k = ceil(scale / (n + 1 - k))
-        losses = yield [Pull(arm, upto=n_k) for arm in A]
-        A = ranking(losses)[: n - k]  # A_{k+1}
+        if n_k > level:
+            losses = yield [Pull(arm, upto=n_k) for arm in A]
+            A, level = ranking(losses), n_k
+        A = A[: n - k]  # A_{k+1}: without the worst
     return A[0]
 
 

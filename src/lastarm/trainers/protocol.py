@@ -54,7 +54,7 @@ def as_loss(value: object) -> float:
         try:
             return float(number)
         except OverflowError:  # 10**400
-            return math.copysign(math.inf, number)
+            return -math.inf if number < 0 else math.inf
         except ValueError:  # a signalling nan
             return math.nan
     shown = repr(value)

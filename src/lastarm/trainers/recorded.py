@@ -104,8 +104,9 @@ def _table(losses: Any) -> NDArray[np.float64]:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    if not zipfile.is_zipfile(path.open("rb")):
-        raise InvalidArgument("it is empty or not an .npz file")
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise InvalidArgument("it is empty or not an .npz file")
     with np.load(path, allow_pickle=False) as arrays:
         if "losses" not in arrays:
             raise InvalidArgument(f"it has no array `losses`, only {', '.join(arrays) or 'none'}")

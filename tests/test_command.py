@@ -1,0 +1,351 @@
+"""The command, as a person meets it."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastarm.cli import main
+from lastarm.journal import read
+from lastarm.policies import POLICIES
+
+LASTARM = [str(Path(sys.executable).with_name("lastarm"))]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.npz"
+    losses = np.random.default_rng(0).choice([0.25, 0.5, 0.75, 1.0], (30, 20))
+    losses[::7, 3:] = np.nan
+    np.savez(path, losses=losses)
+    return path
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        main([str(argument) for argument in arguments])
+    assert isinstance(leaving.value.code, int)
+    return leaving.value.code
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    assert run(*arguments, "--json") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.count("\n") == 1
+    return json.loads(printed.out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
+    assert run(*arguments) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1, "one line"
+    assert printed.err.startswith("lastarm: ")
+    return printed.err
+
+
+def test_plan_of_halving(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = asked(capsys, "plan", "--arms", 10, "--budget", 1000)
+    assert plan["rungs"] == [
+        {"arms": 10, "pulls": 25, "upto": 25},
+        {"arms": 5, "pulls": 50, "upto": 75},
+        {"arms": 2, "pulls": 125, "upto": 200},
+        {"arms": 1, "pulls": 250, "upto": 450},
+    ]
+    assert (plan["pulls"], plan["observations"]) == (1000, 18)
+    assert [entry["rank"] for entry in plan["settling"]] == list(range(2, 11))
+    assert [entry["before"] for entry in plan["settling"]] == [
+        1000 / (2 * i * 4) - 1 for i in range(2, 11)
+    ]
+
+
+def test_plan_of_rejects(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = asked(capsys, "plan", "--arms", 10, "--budget", 1000, "--policy", "successive-rejects")
+    assert [rung["upto"] for rung in plan["rungs"]] == [41, 46, 51, 59, 68, 82, 102, 136, 204]
+    assert (plan["pulls"], plan["observations"]) == (993, 54)
+    assert plan["settling"] == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_plan_for_people(capsys: pytest.CaptureFixture[str], policy: str) -> None:
+    assert run("plan", "--arms", 10, "--budget", 1000, "--policy", policy) == 0
+    printed = capsys.readouterr().out
+    assert "brought to" in printed
+    assert "pulls of a budget of 1,000" in printed
+    assert ("Theorem 1" in printed) == (policy == "successive-halving")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_was_planned_is_what_happened(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, policy: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(",".join(str((r * c) % 7) for c in range(9)) for r in range(13)))
+    options = ("--budget", 321, "--policy", policy)
+    plan = asked(capsys, "plan", "--arms", 13, *options)
+    played = asked(capsys, "replay", path, *options)
+    assert (played["pulls"], played["observations"]) == (plan["pulls"], plan["observations"])
+
+
+def test_replay_answers_with_the_files_row(
+    capsys: pytest.CaptureFixture[str], table: Path
+) -> None:
+    answer = asked(capsys, "replay", table, "--budget", 600)
+    assert answer["complete"] is True
+    assert answer["pulls"] <= 600
+    assert answer["policy"] == "successive-halving"
+    with np.load(table) as arrays:
+        losses = arrays["losses"]
+    assert answer["loss"] in losses[answer["arm"]]
+    for seed in range(5):
+        drawn = asked(capsys, "replay", table, "--budget", 600, "--arms", 4, "--seed", seed)
+        assert drawn["config"] == {"row": drawn["arm"]}
+        assert drawn["loss"] == losses[drawn["arm"], -1]
+
+
+def test_replay_for_people(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+    assert run("replay", table, "--budget", 600, "--policy", "successive-rejects") == 0
+    printed = capsys.readouterr().out
+    assert "Recommended: arm " in printed
+    assert "pulls of a budget of 600" in printed
+
+
+def test_a_level_past_the_last_column_repeats_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n3,2\n2,3\n")
+    answer = asked(capsys, "replay", path, "--budget", 1000)
+    assert (answer["arm"], answer["loss"], answer["pulls"]) == (0, 2.0, 1000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--arms", "0", "--budget", "9"), ("arms=0", "at least 1")),
+        (("--arms", "4", "--budget", "0"), ("budget=0", "at least 1")),
+        (("--arms", "4", "--budget", "-1"), ("budget=-1", "at least 1")),
+        (("--arms", "4", "--budget", "1.5"), ("budget='1.5'", "whole number")),
+        (("--arms", "4", "--budget", "3x"), ("budget='3x'", "whole number")),
+        (("--arms", "4", "--budget", "inf"), ("budget='inf'", "whole number")),
+        (("--arms", "4", "--budget", "9" * 5000), ("budget='999", "whole number")),
+        (("--arms", "4", "--budget", "7"), ("budget=7", "least 8", "at most 3 arms")),
+        (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1", "at least 2")),
+        (("--arms", "4", "--budget", "9", "--policy", "best"), ("'best'", "successive-rejects")),
+        (("--arms", "4", "--budget", "9", "--policy", "uniform", "--eta", "2"), ("eta=2",)),
+        (("--arms", "4"), ("--budget", "See lastarm plan --help")),
+        (("--arms", "4", "--budget", "9", "--what"), ("--what", "--help")),
+    ],
+)
+def test_bad_arguments(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    message = refused(capsys, "plan", *arguments)
+    assert all(word in message for word in says), message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("missing.npz", None, "No such file"),
+        ("missing.csv", None, "No such file"),
+        (".", None, "directory"),
+        ("empty.npz", b"", "empty"),
+        ("empty.csv", b"", "holds no numbers"),
+        ("text.csv", b"hello\nworld\n", "line 2"),
+        ("text.npz", b"hello", "not an .npz file"),
+        ("ragged.csv", b"1,2\n3\n", "one length"),
+        ("binary.csv", bytes(range(256)), "cannot be read"),
+        ("cut.npz", b"PK\x03\x04 something", "not an .npz file"),
+    ],
+)
+def test_a_file_that_is_no_table(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    name: str,
+    content: bytes | None,
+    says: str,
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    message = refused(capsys, "replay", path, "--budget", 100)
+    assert says in message
+    assert "Give an .npz file" in message
+
+
+def test_arrays_that_are_no_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arrays: list[dict[str, Any]] = [
+        {"curves": np.zeros((2, 2))},
+        {"losses": np.zeros(3)},
+        {"losses": np.array([["a", "b"]])},
+        {"losses": np.array([[{}]], dtype=object)},
+        {"losses": np.zeros((2, 3)), "test": np.zeros(5)},
+    ]
+    for content in arrays:
+        np.savez(tmp_path / "t.npz", allow_pickle=True, **content)
+        refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100)
+
+
+def test_more_arms_than_rows(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+    message = refused(capsys, "replay", table, "--budget", 9999, "--arms", 31)
+    assert "the table has 30 rows" in message
+
+
+def test_a_table_of_nan_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
+    for journal in ((), ("--journal", tmp_path / "j.jsonl"), ("--journal", tmp_path / "j.jsonl")):
+        message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, *journal, code=1)
+        assert "all 5 arms failed" in message
+        assert "its loss became nan (5 of 5)" in message
+
+
+def test_a_journal_is_resumed_and_a_changed_search_refused(
+    capsys: pytest.CaptureFixture[str], table: Path, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    options = ("--arms", 20, "--journal", journal)
+    first = asked(capsys, "replay", table, "--budget", 600, *options)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[: len(lines) // 2]))
+    again = asked(capsys, "replay", table, "--budget", 600, *options)
+    assert again["digest"] == first["digest"]
+    assert "budget was 600" in refused(capsys, "replay", table, "--budget", 601, *options, code=3)
+    assert "seed was 0" in refused(
+        capsys, "replay", table, "--budget", 600, "--seed", 1, *options, code=3
+    )
+    other = ("--policy", "uniform")
+    assert "policy was 'successive-halving' and is now 'uniform'" in refused(
+        capsys, "replay", table, "--budget", 600, *other, *options, code=3
+    )
+    np.savez(table, losses=np.zeros((30, 20)))
+    assert "table was" in refused(capsys, "replay", table, "--budget", 600, *options, code=3)
+
+
+def test_a_torn_end_is_told_and_a_damaged_journal_refused(
+    capsys: pytest.CaptureFixture[str], table: Path, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    command = ("replay", table, "--budget", 600, "--journal", journal)
+    first = asked(capsys, *command)
+    content = journal.read_bytes()
+    journal.write_bytes(content[:-5])
+    assert run(*command, "--json") == 0
+    again = capsys.readouterr()
+    assert "bytes that a crash had torn; they are cut off" in again.err
+    assert json.loads(again.out)["digest"] == first["digest"]
+    journal.write_bytes(content.replace(b'"pull"', b'"pill"', 1))
+    assert "damaged at line 2" in refused(capsys, *command, code=3)
+
+
+def test_killed_in_the_middle_it_carries_on_as_if_nothing_had_happened(
+    capsys: pytest.CaptureFixture[str], table: Path, tmp_path: Path
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    command = ["replay", str(table), "--budget", "300", "--journal", str(journal)]
+    slow = [*LASTARM, *command, "--seconds-per-pull", "0.02"]
+    for _ in range(2):
+        with subprocess.Popen(slow) as process:
+            size = journal.stat().st_size if journal.exists() else 0
+            while not (journal.exists() and journal.stat().st_size > size + 3000):
+                assert process.poll() is None
+                time.sleep(0.01)
+            assert "in use by process" in refused(capsys, *command, code=3)
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+    resumed = asked(capsys, *command)
+    assert resumed["complete"]
+    assert resumed["repeated"] > 0
+    whole = asked(capsys, "replay", table, "--budget", 300)
+    assert resumed["digest"] == whole["digest"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_the_recommendation_so_far(
+    capsys: pytest.CaptureFixture[str],
+    table: Path,
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    command = ["replay", str(table), "--budget", "300", "--journal", str(journal), "--json"]
+    slow = [*LASTARM, *command, "--seconds-per-pull", "0.02"]
+    with subprocess.Popen(slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not (journal.exists() and len(read(journal)) > 20):
+            time.sleep(0.01)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=10)
+    assert process.returncode == code
+    assert err == b""
+    answer = json.loads(out)
+    assert answer["complete"] is False
+    assert answer["arm"] is not None
+    assert asked(capsys, *command[:-1])["complete"] is True
+
+
+def test_help_says_how(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    assert all(name in capsys.readouterr().out for name in ("demo",))
+    for name in ("plan", "replay", "demo"):
+        assert run(name, "--help") == 0
+        printed = capsys.readouterr().out
+        assert "--json" in printed
+        assert f"lastarm {name}" in printed
+    assert run("--version") == 0
+    assert "0.1.0" in capsys.readouterr().out
+    assert run() in (0, 2)
+    assert "replay" in "".join(capsys.readouterr())
+
+
+def test_the_demo_tunes_something_real(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = asked(capsys, "demo")
+    halving, uniform = answer["successive-halving"], answer["uniform"]
+    assert halving["pulls"] <= answer["budget"]
+    assert uniform["pulls"] <= answer["budget"]
+    assert halving["loss"] < uniform["loss"]
+    assert halving["test_error"] < 0.05
+
+
+def test_the_demo_for_people() -> None:
+    shown = subprocess.run([*LASTARM, "demo"], capture_output=True, text=True, check=True)
+    assert shown.stderr == ""
+    for words in ("Recommended: arm", "times as many", "uniform", "learning_rate"):
+        assert words in shown.stdout
+
+
+def test_output_into_a_closed_pipe_is_no_traceback() -> None:
+    plan = [
+        *LASTARM,
+        "plan",
+        "--arms",
+        "200",
+        "--budget",
+        "99999",
+        "--policy",
+        "successive-rejects",
+    ]
+    with subprocess.Popen(plan, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.close()
+        assert process.stderr
+        assert process.stderr.read() == b""
+
+
+def test_the_package_needs_only_its_core_to_be_imported() -> None:
+    code = (
+        "import sys, lastarm; print([m for m in ('rich', 'click', 'pytest') if m in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert shown.stdout.strip() == "[]"

@@ -1,0 +1,169 @@
+"""Kill it anywhere, break its disk anywhere: it resumes to the same digest and loses nothing."""
+
+import errno
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastarm import RecordedCurves, Result, SuccessiveHalving, search
+from lastarm.errors import JournalNotWritten
+from lastarm.events import Event, Loss, Pull
+from lastarm.journal import Journal, read
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lastarm.errors.JournalRepaired"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+
+TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
+
+
+def play(path: Path, on_event: Callable[[Event], None] | None = None) -> Result:
+    """The reference search: 16 arms, four rungs, 30 observations."""
+    rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
+    return search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=on_event)
+
+
+def killed(path: Path, acknowledged: Path, nth: int) -> bool:
+    """Play in a child that is killed at the nth point; whether it lived to see that point."""
+    child = os.fork()
+    if child == 0:
+        try:
+            kill_at(nth)
+            with acknowledged.open("ab", buffering=0) as file:
+
+                def on_event(event: Event) -> None:
+                    if isinstance(event, Loss):
+                        file.write(
+                            f"{event.pull.arm} {event.pull.upto} {event.value!r}\n".encode()
+                        )
+
+                play(path, on_event)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def kill_at(nth: int) -> None:
+    """Before and after each event taken down, and before, within and after each write and sync."""
+    points = iter(range(10**9))
+
+    def point() -> None:
+        if next(points) == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    append, flush, fsync = Journal.append, Journal.flush, os.fsync
+
+    def killing_append(self: Journal, event: Event) -> None:
+        point()
+        append(self, event)
+        point()
+
+    def killing_flush(self: Journal) -> None:
+        point()
+        waiting = b"".join(self._pending)
+        self._pending[:] = [waiting[: len(waiting) // 2]]
+        flush(self)
+        point()  # half of it is written
+        self._pending[:] = [waiting[len(waiting) // 2 :]]
+        flush(self)
+        point()
+
+    def killing_fsync(descriptor: int) -> None:
+        point()
+        fsync(descriptor)
+        point()
+
+    Journal.append, Journal.flush = killing_append, killing_flush  # type: ignore[method-assign]
+    os.fsync = killing_fsync  # type: ignore[assignment]
+
+
+def test_killed_at_every_point_it_loses_nothing_and_resumes_to_the_same_digest(
+    tmp_path: Path,
+) -> None:
+    path, acknowledged = tmp_path / "search.jsonl", tmp_path / "acknowledged"
+    whole = play(tmp_path / "whole.jsonl")
+    nth = 0
+    while True:
+        path.unlink(missing_ok=True)
+        acknowledged.unlink(missing_ok=True)
+        if not killed(path, acknowledged, nth):
+            break
+        nth += 1
+        if path.exists():
+            losses = [event for event in read(path) if isinstance(event, Loss)]
+            saved = {f"{loss.pull.arm} {loss.pull.upto} {loss.value!r}" for loss in losses}
+            assert set(acknowledged.read_text().splitlines()) <= saved
+        resumed = play(path)
+        assert resumed.complete
+        assert resumed.digest == whole.digest
+        assert resumed.spent.pulls == whole.spent.pulls
+        done = [event.pull for event in read(path) if isinstance(event, Loss)]
+        assert len(done) == len(set(done)), "an acknowledged pull is never performed again"
+    assert nth > 30 * 8  # at least so many points for each observation
+
+
+def test_killed_again_and_again_it_still_comes_to_the_same_digest(tmp_path: Path) -> None:
+    path, acknowledged = tmp_path / "search.jsonl", tmp_path / "acknowledged"
+    kills = 0
+    while killed(path, acknowledged, nth=31):
+        kills += 1
+        assert kills < 1000
+    assert kills > 5
+    assert play(path).digest == play(tmp_path / "whole.jsonl").digest
+
+
+def play_until_refused(path: Path, reason: str) -> list[Event]:
+    """The events that counted before the disk refused."""
+    counted: list[Event] = []
+    rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
+    with pytest.raises(JournalNotWritten, match=reason):
+        search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=counted.append)
+    return counted
+
+
+def test_when_the_disk_fails_to_sync_nothing_that_counted_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "search.jsonl"
+    digest = play(tmp_path / "whole.jsonl").digest
+    for nth in range(3, 33):
+        path.unlink(missing_ok=True)
+        calls = iter(range(10**6))
+
+        def fsync(_: int, calls: Any = calls, nth: int = nth) -> None:
+            if next(calls) >= nth:
+                raise OSError(errno.EIO, "the disk is broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fsync)
+            counted = play_until_refused(path, "the disk is broken")
+        saved = read(path)
+        assert all(event in saved for event in counted)
+        assert play(path).digest == digest
+
+
+@pytest.mark.filterwarnings("ignore::lastarm.errors.JournalRepaired")
+def test_when_the_disk_is_full_nothing_that_counted_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    digest = play(tmp_path / "whole.jsonl").digest
+    size = (tmp_path / "whole.jsonl").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in range(1500, size, 97):
+        path.unlink(missing_ok=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))  # a real, short write
+        try:
+            counted = play_until_refused(path, "File too large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        saved = read(path)
+        assert all(event in saved for event in counted if not isinstance(event, Pull))
+        assert play(path).digest == digest

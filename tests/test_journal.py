@@ -1,0 +1,313 @@
+"""The journal: what is written can be read, damage is found, and one process writes at a time."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lastarm import RecordedCurves, Result, SuccessiveHalving, search
+from lastarm.errors import (
+    JournalDamaged,
+    JournalError,
+    JournalLocked,
+    JournalNotWritten,
+    JournalRepaired,
+    OtherSearch,
+    ReplayDiverged,
+)
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.journal import Journal, read, replay
+from lastarm.lines import decode, encode, event_of
+
+OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
+TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
+
+
+def play(path: Path, *, budget: int = 128, seed: int = 0, table: Any = TABLE) -> Result:
+    rows = [{"row": row} for row in range(len(table))]
+    policy = SuccessiveHalving(len(table), budget)
+    return search(RecordedCurves(table), rows, policy=policy, journal=path, seed=seed)
+
+
+numbers = st.floats(allow_nan=True, allow_infinity=True)
+pulls = st.builds(Pull, st.integers(0, 10**12), st.integers(1, 10**12))
+works = st.builds(
+    Work,
+    st.integers(0, 10**12),
+    st.floats(0, 1e9),
+    st.floats(0, 1e9),
+    st.text(),
+    st.integers(1, 99),
+)
+texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+events = st.one_of(
+    pulls,
+    st.builds(Loss, pulls, numbers, works, st.dictionaries(texts, st.integers() | texts)),
+    st.builds(Failure, pulls, texts, texts, works),
+    st.builds(Closed, st.integers(0), st.none() | numbers),
+    st.builds(
+        Opened,
+        st.integers(0),
+        st.fixed_dictionaries({"name": texts}),
+        st.dictionaries(texts, st.integers()),
+        st.just({}),
+        st.just({}),
+        st.lists(texts).map(tuple),
+    ),
+)
+
+
+@given(event=events, durable=st.integers(0), after=st.text("0123456789abcdef"))
+def test_every_event_reads_back_as_it_was_written(event: Event, durable: int, after: str) -> None:
+    line, checksum = encode(event, durable, after)
+    assert line.count(b"\n") == 1
+    read_back = decode(line[:-1])
+    assert read_back is not None
+    assert (read_back.durable, read_back.after, read_back.sum) == (durable, after, checksum)
+    assert repr(event_of(read_back.fields)) == repr(event)
+
+
+def test_a_line_is_json_that_a_person_can_read() -> None:
+    loss = Loss(Pull(3, 25), math.nan, Work(25, 1.5, 0.25, "worker 1", 2), {"accuracy": 0.5})
+    assert json.loads(encode(loss, 7, "ab")[0]) == {
+        "event": "loss",
+        "arm": 3,
+        "upto": 25,
+        "value": "nan",
+        "trained": 25,
+        "train_seconds": 1.5,
+        "loss_seconds": 0.25,
+        "worker": "worker 1",
+        "attempt": 2,
+        "metrics": {"accuracy": 0.5},
+        "durable": 7,
+        "after": "ab",
+        "sum": encode(loss, 7, "ab")[1],
+    }
+
+
+def test_a_journal_that_is_not_there_is_created_whole(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as journal:
+        assert journal.events == [OPENED]
+    assert read(path) == [OPENED]
+    assert os.listdir(tmp_path) == ["search.jsonl"]
+
+
+def test_a_finished_search_is_not_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    first = play(path)
+    before = path.read_bytes()
+    again = play(path)
+    assert again.digest == first.digest
+    assert again.spent == first.spent
+    assert again.complete
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"budget": 129}, "budget was 128 and is now 129"),
+        ({"seed": 1}, "seed was 0 and is now 1"),
+        ({"table": [row[::-1] for row in TABLE]}, "table was '"),
+        ({"table": TABLE[:8]}, "arms was 16 and is now 8"),
+    ],
+)
+def test_another_search_is_refused_by_what_differs(
+    tmp_path: Path, change: dict[str, Any], named: str
+) -> None:
+    path = tmp_path / "search.jsonl"
+    play(path)
+    before = path.read_bytes()
+    with pytest.raises(OtherSearch, match=named):
+        play(path, **change)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["search.jsonl"]
+
+
+def test_cut_at_every_byte_of_the_last_group_it_resumes_to_the_same_digest(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "search.jsonl"
+    result = play(whole)
+    content = whole.read_bytes()
+    lines = content.splitlines(keepends=True)
+    for group in (lines[:-1], lines):  # the last group is Closed; without it, the last loss
+        known = max(json.loads(line)["durable"] for line in group)
+        start, end = len(b"".join(group[:known])), len(b"".join(group))
+        for cut in range(start, end):
+            path.write_bytes(content[:cut])
+            torn = content[:cut] and not content[:cut].endswith(b"\n")
+            if torn:
+                with pytest.warns(JournalRepaired):
+                    resumed = play(path)
+            else:
+                resumed = play(path)
+            assert resumed.digest == result.digest
+            assert read(path)[-1] == read(whole)[-1]
+
+
+def test_cut_after_every_record_it_resumes_to_the_same_digest(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "search.jsonl"
+    result = play(whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines) + 1):
+        path.write_bytes(b"".join(lines[:kept]))
+        resumed = play(path)
+        assert resumed.digest == result.digest
+        assert resumed.spent.pulls == result.spent.pulls
+        losses = [event.pull for event in read(path) if isinstance(event, Loss)]
+        assert len(losses) == len(set(losses)), "no loss that was written is asked for again"
+
+
+def test_a_torn_group_with_a_hole_is_cut_at_the_hole(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as journal:
+        journal.append(Pull(0, 1))
+        journal.sync()
+        for arm in range(1, 5):
+            journal.append(Pull(arm, 1))
+        journal.flush()  # four lines that are not yet known to be on the disk
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = b"\0" * len(lines[3])
+    path.write_bytes(b"".join(lines))
+    with pytest.warns(JournalRepaired), Journal(path, OPENED) as journal:
+        assert journal.events == [OPENED, Pull(0, 1), Pull(1, 1)]
+    assert read(path) == [OPENED, Pull(0, 1), Pull(1, 1)]
+
+
+def test_earlier_damage_is_an_error_with_its_line_and_changes_nothing(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "search.jsonl"
+    play(whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for number in range(len(lines) - 1):  # all but Closed, the last group
+        flipped = bytearray(lines[number])
+        flipped[len(flipped) // 2] ^= 1
+        damaged = b"".join([*lines[:number], bytes(flipped), *lines[number + 1 :]])
+        missing = b"".join([*lines[:number], *lines[number + 1 :]])
+        for content in (damaged, missing):
+            path.write_bytes(content)
+            with pytest.raises(JournalDamaged, match=f"damaged at line {number + 1}:"):
+                play(path)
+            with pytest.raises(JournalDamaged):
+                read(path)
+            assert path.read_bytes() == content
+
+
+def test_no_bit_flip_goes_unnoticed(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "search.jsonl"
+    result = play(whole)
+    content = whole.read_bytes()
+    refused = 0
+    for position in range(0, len(content), 7):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                assert play(path).digest == result.digest
+                assert [warning.category for warning in warned] == [JournalRepaired], position
+            except JournalError:
+                refused += 1
+    assert len(content) / 7 - 100 < refused < len(content) / 7
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\n", b"hello", b'{"event":"opened"}\n', b"\0" * 4096]
+)
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "search.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(JournalDamaged, match="line 1"):
+        play(path)
+    assert path.read_bytes() == content
+
+
+def test_whole_lines_that_were_never_written_by_us_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    line, checksum = encode(OPENED, 0, "")
+    for fields in ({"event": "surprise"}, {"event": "pull", "arm": "x", "upto": 1}, [1]):
+        body = json.dumps({"x": fields} if isinstance(fields, list) else fields)[:-1]
+        body += f',"durable":1,"after":"{checksum}"'
+        path.write_bytes(line + _summed(body))
+        with pytest.raises(JournalDamaged, match="line 2"):
+            read(path)
+    newer = line.replace(b'"format":1', b'"format":2').rpartition(b',"sum"')[0].decode()
+    path.write_bytes(_summed(newer))
+    with pytest.raises(JournalDamaged, match="format 2"):
+        read(path)
+
+
+def _summed(body: str) -> bytes:
+    checksum = blake2b(body.encode(), digest_size=8).hexdigest()
+    return f'{body},"sum":"{checksum}"}}\n'.encode()
+
+
+def test_a_journal_that_cannot_be_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(JournalNotWritten, match="Is a directory"):
+        play(tmp_path / "folder")
+    with pytest.raises(JournalNotWritten, match="No such file"):
+        play(tmp_path / "missing" / "search.jsonl")
+    with pytest.raises(JournalError, match="cannot be read"):
+        read(tmp_path / "missing.jsonl")
+
+
+def test_a_second_writer_is_refused_by_name_and_let_in_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED):
+        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on "):
+            Journal(path, OPENED)
+        assert read(path) == [OPENED], "reading needs no lock"
+    Journal(path, OPENED).close()
+
+
+def test_a_dead_writers_lock_holds_nobody_up(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    holder = (
+        "import sys, time; from lastarm.journal import Journal; from lastarm.events import Opened;"
+        "journal = Journal(sys.argv[1], Opened(0, {'name': 'uniform'}, {}, {}));"
+        "print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", holder, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(JournalLocked, match=f"process {process.pid} on "):
+            Journal(path, OPENED)
+        process.kill()
+        process.wait()
+        Journal(path, OPENED).close()
+
+
+def test_two_that_create_at_once_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as journal:
+        journal.append(Pull(0, 1))
+        journal.sync()
+        shutil.copy(path, tmp_path / "copy")
+        with pytest.raises(JournalLocked):
+            Journal(path, OPENED)
+    assert path.read_bytes() == (tmp_path / "copy").read_bytes()
+
+
+def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    play(path)
+    history = read(path)
+    with pytest.raises(ReplayDiverged, match=r"record 2 .* but the policy now does"):
+        replay(history, SuccessiveHalving(16, 640))
+    with pytest.raises(ReplayDiverged, match="not wait for that pull"):
+        replay([history[0], history[2]], SuccessiveHalving(16, 128))
+    with pytest.raises(ReplayDiverged, match="Closed"):
+        replay([history[0], Closed(3)], SuccessiveHalving(16, 128))

@@ -1,0 +1,158 @@
+"""Schedules, written out; and what the policies refuse."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
+from lastarm.errors import BudgetTooSmall, InvalidArgument
+from lastarm.plan import MOST_OBSERVATIONS
+from lastarm.policies import POLICIES
+from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
+
+
+def rungs(policy: Any) -> list[tuple[int, int, int]]:
+    return [dataclasses.astuple(rung) for rung in policy.plan().rungs]
+
+
+def test_halving_ten_arms() -> None:
+    plan = SuccessiveHalving(arms=10, budget=1000).plan()
+    assert [dataclasses.astuple(rung) for rung in plan.rungs] == [
+        (10, 25, 25),
+        (5, 50, 75),
+        (2, 125, 200),
+        (1, 250, 450),
+    ]
+    assert (plan.pulls, plan.observations) == (1000, 18)
+
+
+def test_rejecting_ten_arms() -> None:
+    plan = SuccessiveRejects(arms=10, budget=1000).plan()
+    assert [rung.upto for rung in plan.rungs] == [41, 46, 51, 59, 68, 82, 102, 136, 204]
+    assert [rung.arms for rung in plan.rungs] == [10, 9, 8, 7, 6, 5, 4, 3, 2]
+    assert (plan.pulls, plan.observations) == (993, 54)
+
+
+@pytest.mark.parametrize(
+    ("arms", "eta", "sizes"),
+    [
+        (243, 3, [243, 81, 27, 9, 3]),  # floating-point log(243, 3) is 4.999…
+        (244, 3, [244, 81, 27, 9, 3, 1]),
+        (1000, 10, [1000, 100, 10]),  # log(1000, 10) is 2.999…
+        (31, 2, [31, 15, 7, 3, 1]),
+        (32, 2, [32, 16, 8, 4, 2]),
+        (33, 2, [33, 16, 8, 4, 2, 1]),
+        (2, 2, [2]),
+        (3, 2, [3, 1]),
+        (7, 10, [7]),
+    ],
+)
+def test_the_number_of_rungs_is_exact_at_powers(arms: int, eta: int, sizes: list[int]) -> None:
+    assert [n for n, _, _ in rungs(SuccessiveHalving(arms, 10**6, eta))] == sizes
+
+
+@pytest.mark.parametrize("policy", POLICIES.values())
+def test_a_single_arm_gets_the_whole_budget(policy: Any) -> None:
+    assert rungs(policy(arms=1, budget=17)) == [(1, 17, 17)]
+
+
+@pytest.mark.parametrize("arms", [2, 3, 4, 5, 9, 64, 100, 200])
+@pytest.mark.parametrize("budget", [10**3, 10**4, 123_457])
+def test_observations_are_those_of_the_papers_table_1(arms: int, budget: int) -> None:
+    if budget >= 8 * arms:
+        halving = SuccessiveHalving(arms, budget).plan()
+        assert halving.observations <= 2 * arms + 1
+        assert halving.pulls <= budget
+    assert UniformAllocation(arms, budget).plan().observations == arms
+    rejects = SuccessiveRejects(arms, budget).plan()
+    assert rejects.observations <= arms * (arms + 1) // 2
+    assert rejects.pulls <= budget
+
+
+def test_a_phase_whose_level_did_not_rise_looks_at_nobody() -> None:
+    plan = SuccessiveRejects(arms=10, budget=12).plan()
+    assert [rung.upto for rung in plan.rungs] == [1]  # n_1 = … = n_9 = 1
+    assert plan.observations == 10
+
+
+@pytest.mark.parametrize(
+    ("policy", "least"), [("uniform", 10), ("successive-halving", 40), ("successive-rejects", 11)]
+)
+def test_a_budget_too_small_names_the_least_and_both_ways_out(policy: str, least: int) -> None:
+    POLICIES[policy](arms=10, budget=least)
+    with pytest.raises(BudgetTooSmall) as refusal:
+        POLICIES[policy](arms=10, budget=least - 1)
+    assert refusal.value.least == least
+    assert f"Raise the budget to {least}, or draw at most 9 arms." in str(refusal.value)
+    POLICIES[policy](arms=9, budget=least - 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values())
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "3x", "3", None, float("inf"), float("nan"), True])
+@pytest.mark.parametrize("argument", ["arms", "budget"])
+def test_what_is_no_count_is_refused_by_name(policy: Any, bad: Any, argument: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{argument}=.* will not do: {argument} is "):
+        policy(**{"arms": 4, "budget": 100, argument: bad})
+
+
+@pytest.mark.parametrize("bad", [1, 0, -2, 1.5, "2"])
+def test_eta_is_a_whole_number_from_two(bad: Any) -> None:
+    with pytest.raises(InvalidArgument, match="eta="):
+        SuccessiveHalving(arms=4, budget=100, eta=bad)
+
+
+def test_a_policy_is_described_by_plain_numbers_and_made_anew_from_them() -> None:
+    policy = SuccessiveHalving(arms=9, budget=99, eta=3)
+    assert describe(policy) == {"name": "successive-halving", "arms": 9, "budget": 99, "eta": 3}
+    policy.ask(5)
+    assert fresh(policy).ask(1) == [Pull(0, 5)]
+    assert repr(policy) == "SuccessiveHalving(arms=9, budget=99, eta=3)"
+
+
+def test_a_plan_too_long_to_play_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidArgument, match="Draw fewer arms"):
+        UniformAllocation(arms=MOST_OBSERVATIONS + 1, budget=10**9).plan()
+    monkeypatch.setattr("lastarm.plan.MOST_OBSERVATIONS", 1000)
+    with pytest.raises(InvalidArgument, match="Draw fewer arms"):
+        SuccessiveRejects(arms=100, budget=10**6).plan()
+
+
+def test_many_arms_that_mostly_tie_are_rejected_quickly() -> None:
+    plan = SuccessiveRejects(arms=30_000, budget=40_000).plan()
+    assert plan.observations <= 60_000
+
+
+def test_asking_for_a_negative_number_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="n=-1"):
+        UniformAllocation(2, 2).ask(-1)
+
+
+def test_a_pull_is_of_an_arm_and_upwards() -> None:
+    for arm, upto in ((-1, 1), (0, 0)):
+        with pytest.raises(InvalidArgument, match="is no pull"):
+            Pull(arm, upto)
+
+
+def test_an_algorithm_with_other_arms_to_turn_to_may_go_on_when_a_round_is_lost() -> None:
+    def two_tries() -> Algorithm:
+        try:
+            yield [Pull(0, 1)]
+        except NoHealthyArm:
+            yield [Pull(1, 1)]
+        return 1
+
+    policy = Rounds(two_tries())
+    policy.tell(Loss(policy.ask()[0], float("nan")))
+    assert not policy.finished
+    assert policy.ask() == [Pull(1, 1)]
+
+
+def test_when_the_last_arms_diverge_the_best_of_the_dropped_is_recommended() -> None:
+    policy = SuccessiveHalving(arms=4, budget=16)
+    for pull in policy.ask(4):
+        policy.tell(Loss(pull, [0.1, 0.2, 0.3, 0.4][pull.arm]))
+    for pull in policy.ask(4):
+        policy.tell(Loss(pull, float("nan")))
+    assert policy.finished
+    assert policy.recommendation == 2

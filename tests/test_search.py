@@ -1,0 +1,327 @@
+"""The loop, the ledger and the result, through the front door."""
+
+import math
+import os
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastarm import (
+    Failure,
+    Loss,
+    Pull,
+    RecordedCurves,
+    Serial,
+    Simulated,
+    SuccessiveHalving,
+    UniformAllocation,
+    search,
+)
+from lastarm.errors import AllArmsFailed, InvalidArgument, LastarmError
+from lastarm.events import Closed, Event, Work
+from lastarm.journal import read
+from lastarm.ledger import Ledger
+from lastarm.trainers import Config
+
+
+class Counting:
+    """Counts its training steps; the loss is the config's, the state a list of steps."""
+
+    def __init__(self, interrupt_after: float = math.inf) -> None:
+        self.steps = 0
+        self.tested: list[Any] = []
+        self._interrupt_after = interrupt_after
+
+    def start(self, config: Config, seed: int) -> list[int]:
+        return [int(config["loss"] * 100)]
+
+    def train(self, state: list[int], pulls: int) -> list[int]:
+        if self.steps > self._interrupt_after:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        self.steps += pulls
+        return [*state, pulls]
+
+    def loss(self, state: list[int]) -> float:
+        return state[0] / 100
+
+    def test(self, state: list[int]) -> float:
+        self.tested.append(state)
+        return 0.125
+
+
+CONFIGS = [{"loss": (7 * arm % 16) / 16} for arm in range(16)]
+
+
+def test_what_is_trained_is_what_is_booked_and_nothing_is_trained_twice() -> None:
+    trainer = Counting()
+    result = search(trainer, CONFIGS, policy=SuccessiveHalving(16, 128))
+    assert trainer.steps == result.spent.pulls == 128
+    assert result.spent.repeated == 0
+    assert result.spent.observations == 30
+    assert result.config == CONFIGS[0]
+    assert sum(result.state[1:]) == result.curves[0][-1][0] == 30
+    assert result.test_loss == 0.125
+    assert trainer.tested == [result.state], "TEST is touched once"
+
+
+def test_a_policy_object_may_serve_two_searches() -> None:
+    policy = SuccessiveHalving(16, 128)
+    first = search(Counting(), CONFIGS, policy=policy)
+    assert search(Counting(), CONFIGS, policy=policy).digest == first.digest
+
+
+def test_after_a_crash_without_checkpoints_what_is_trained_again_is_told(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "search.jsonl"
+    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines) - 1, 5):
+        path.write_bytes(b"".join(lines[:kept]))
+        before = Ledger(read(path))
+        trained = sum(e.work.trained for e in read(path) if isinstance(e, Loss))
+        trainer = Counting()
+        result = search(trainer, CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+        assert result.spent.pulls == 128
+        in_flight = before.spent.pulls - trained  # nobody knows how much of it was done
+        assert trainer.steps + trained + in_flight == 128 + result.spent.repeated
+
+
+def test_the_state_of_a_search_that_was_finished_before_is_not_trained_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "search.jsonl"
+    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    trainer = Counting()
+    again = search(trainer, CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    assert trainer.steps == 0
+    assert again.state is None
+    assert again.test_loss == 0.125
+    assert trainer.tested == []
+
+
+def test_the_state_is_trained_again_where_only_the_closing_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    again = search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    assert again.test_loss == 0.125
+    assert sum(again.state[1:]) == 30
+    assert read(path)[-1] == Closed(0, 0.125)
+
+
+class Misbehaving(Counting):
+    """An arm whose loss in the config is no number does something else."""
+
+    def start(self, config: Config, seed: int) -> Any:
+        return [config["loss"]]
+
+    def train(self, state: Any, pulls: int) -> Any:
+        if state[0] == "exit":
+            raise SystemExit(0)
+        if state[0] == "raise":
+            raise RuntimeError("boom")
+        return super().train(state, pulls)
+
+    def loss(self, state: Any) -> Any:
+        return state[0]
+
+
+def test_one_bad_arm_is_its_own_failure_and_the_search_goes_on(tmp_path: Path) -> None:
+    bad = ["exit", "raise", "half", None, math.nan, -math.inf, 1j]
+    configs = [{"loss": loss} for loss in [*bad, 0.5, 0.25]]
+    result = search(
+        Misbehaving(), configs, policy=UniformAllocation(9, 27), journal=tmp_path / "j.jsonl"
+    )
+    assert result.arm == 8
+    assert {arm: failure.error for arm, failure in result.failures.items()} == {
+        0: "SystemExit: 0",
+        1: "RuntimeError: boom",
+        2: "BadLoss: the loss 'half' is a str, not a real number",
+        3: "BadLoss: the loss None is a NoneType, not a real number",
+        6: "BadLoss: the loss 1j is a complex, not a real number",
+    }
+    assert 'raise RuntimeError("boom")' in result.failures[1].traceback
+    assert result.spent.pulls == 27, "a failed pull is booked"
+    failures = [event for event in read(tmp_path / "j.jsonl") if isinstance(event, Failure)]
+    assert [failure.pull.arm for failure in failures] == [0, 1, 2, 3, 6]
+
+
+def test_all_arms_failing_is_an_error_that_lists_the_causes(tmp_path: Path) -> None:
+    configs = [{"loss": loss} for loss in ["raise", "raise", math.nan]]
+    policy, path = SuccessiveHalving(3, 30), tmp_path / "j.jsonl"
+    for _ in range(2):  # the second time it is found in the journal
+        with pytest.raises(AllArmsFailed) as failed:
+            search(Misbehaving(), configs, policy=policy, journal=path)
+        causes = {0: "RuntimeError: boom", 1: "RuntimeError: boom", 2: "its loss became nan"}
+        assert failed.value.causes == causes
+        assert "RuntimeError: boom (2 of 3); its loss became nan (1 of 3)" in str(failed.value)
+        assert len(read(path)) == 7
+
+
+def test_failed_attempts_are_repeated_as_often_as_asked() -> None:
+    class Flaky(Counting):
+        def train(self, state: list[int], pulls: int) -> list[int]:
+            failures[state[0]] = failures.get(state[0], 0) + 1
+            if failures[state[0]] % 3:
+                raise ConnectionError("try again")
+            return super().train(state, pulls)
+
+    failures: dict[int, int] = {}
+    events: list[Event] = []
+    policy = SuccessiveHalving(16, 128)
+    result = search(Flaky(), CONFIGS, policy=policy, retries=2, on_event=events.append)
+    assert result.digest == search(Counting(), CONFIGS, policy=policy).digest
+    assert result.failures == {}
+    assert {event.work.attempt for event in events if isinstance(event, Loss)} == {3}
+    assert result.spent.repeated > 0
+    failures.clear()
+    with pytest.raises(AllArmsFailed, match="try again"):
+        search(Flaky(), CONFIGS, policy=policy, retries=1)
+
+
+def test_a_test_loss_that_cannot_be_had_does_not_cost_the_answer() -> None:
+    class Untested(Counting):
+        def test(self, state: list[int]) -> float:
+            raise RuntimeError("no test data")
+
+    with pytest.warns(UserWarning, match="no test data"):
+        result = search(Untested(), CONFIGS, policy=SuccessiveHalving(16, 128))
+    assert result.arm == 0
+    assert result.test_loss is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_in_good_order_and_the_same_line_goes_on(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    policy, path = SuccessiveHalving(16, 128), tmp_path / "j.jsonl"
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    seen: list[Event] = []
+
+    def interrupt(event: Event) -> None:
+        seen.append(event)
+        if len(seen) == 12:
+            os.kill(os.getpid(), number)
+
+    stopped = search(Counting(), CONFIGS, policy=policy, journal=path, on_event=interrupt)
+    assert not stopped.complete
+    assert stopped.stopped_by == number
+    assert stopped.arm == min(stopped.curves, key=lambda arm: stopped.curves[arm][-1][1])
+    assert sum(stopped.state[1:]) == stopped.curves[stopped.arm][-1][0]
+    assert stopped.test_loss is None
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    resumed = search(Counting(), CONFIGS, policy=policy, journal=path)
+    assert resumed.complete
+    assert resumed.digest == search(Counting(), CONFIGS, policy=policy).digest
+
+
+def test_a_second_ctrl_c_leaves_at_once_and_the_same_line_goes_on(tmp_path: Path) -> None:
+    policy, path = SuccessiveHalving(16, 128), tmp_path / "j.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        search(Counting(interrupt_after=20), CONFIGS, policy=policy, journal=path)
+    resumed = search(Counting(), CONFIGS, policy=policy, journal=path)
+    assert resumed.digest == search(Counting(), CONFIGS, policy=policy).digest
+
+
+def test_it_runs_outside_the_main_thread() -> None:
+    results = []
+    policy = SuccessiveHalving(16, 128)
+    thread = threading.Thread(
+        target=lambda: results.append(search(Counting(), CONFIGS, policy=policy))
+    )
+    thread.start()
+    thread.join()
+    assert results[0].complete
+
+
+def test_stopped_before_any_loss_there_is_no_recommendation() -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Pull):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    configs = [{"loss": math.nan}, {"loss": 0.5}]
+    stopped = search(Misbehaving(), configs, policy=UniformAllocation(2, 2), on_event=interrupt)
+    assert (stopped.arm, stopped.config, stopped.loss, stopped.state) == (None, None, None, None)
+    assert not stopped.complete
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": 0.5}, "seed=0.5"),
+        ({"retries": -1}, "retries=-1"),
+        ({"policy": SuccessiveHalving(8, 128)}, "16 configs, but the policy is for arms=8"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_trained(
+    arguments: dict[str, Any], named: str
+) -> None:
+    trainer = Counting()
+    with pytest.raises(InvalidArgument, match=named):
+        search(trainer, CONFIGS, **{"policy": SuccessiveHalving(16, 128), **arguments})
+    assert trainer.steps == 0
+
+
+def test_the_digest_is_blind_to_order_workers_and_times() -> None:
+    curves = RecordedCurves([[0.5, 0.25], [0.75, 0.125], [1.0, 0.5]])
+    rows = [{"row": 0}, {"row": 1}, {"row": 2}]
+    policy = SuccessiveHalving(3, 12)
+    digests = {
+        search(curves, rows, policy=policy, runner=runner).digest
+        for runner in (Serial, partial(Serial, group=3), partial(Simulated, workers=2))
+    }
+    assert len(digests) == 1
+    other = search(curves, rows, policy=UniformAllocation(3, 12))
+    assert other.digest not in digests
+
+
+def test_spending_is_folded_from_events() -> None:
+    work = Work(trained=4, train_seconds=2.0, loss_seconds=0.5, worker="a")
+    ledger = Ledger(
+        [
+            Pull(0, 4),
+            Loss(Pull(0, 4), 0.5, work),
+            Pull(1, 4),
+            Pull(1, 4),  # started again
+            Loss(Pull(1, 4), 0.25, work),
+            Pull(1, 6),
+            Loss(Pull(1, 6), math.nan, Work(trained=6, worker="a")),  # from zero
+            Pull(0, 6),
+            Failure(Pull(0, 6), "it raised", work=Work(worker="b")),
+            Closed(1, 0.75),
+        ]
+    )
+    spent = ledger.spent
+    assert (spent.pulls, spent.repeated, spent.observations) == (12, 8, 3)
+    assert (spent.train_seconds, spent.loss_seconds, spent.switches) == (4.0, 1.0, 1)
+    assert ledger.causes() == {1: "its loss became nan", 0: "it raised"}
+
+
+def test_every_error_that_is_meant_has_one_root() -> None:
+    assert issubclass(AllArmsFailed, LastarmError)
+    assert issubclass(InvalidArgument, ValueError)
+
+
+def test_what_a_simulated_cluster_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"failing=1\.5 will not do: it is a chance"):
+        Simulated(Counting(), CONFIGS, 0, failing=1.5)
+    with pytest.raises(InvalidArgument, match="workers=0 will not do"):
+        Simulated(Counting(), CONFIGS, 0, workers=0)
+
+
+def test_more_simulated_workers_take_less_virtual_time() -> None:
+    clusters: list[Simulated] = []
+
+    def cluster(trainer: Any, configs: Any, seed: int, workers: int) -> Simulated:
+        clusters.append(Simulated(trainer, configs, seed, workers=workers, seconds_per_look=1.0))
+        return clusters[-1]
+
+    for workers in (1, 2, 4, 16):
+        runner = partial(cluster, workers=workers)
+        search(Counting(), CONFIGS, policy=UniformAllocation(16, 64), runner=runner)
+    assert [simulated.now for simulated in clusters] == [80.0, 40.0, 20.0, 5.0]
