@@ -26,7 +26,6 @@ bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decisions.py
 
 pictures: .venv/.installed-dev
-	$(PIP) -e '.[plot]'
 	$(BIN)/python docs/pictures/demo.py
 
 .venv/.installed: pyproject.toml

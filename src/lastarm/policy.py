@@ -120,7 +120,8 @@ class Rounds:
             self._begun = True
             self._next_round()
         pulls = list(islice(self._to_ask, n))
-        self._asked.update((pull.arm, pull.upto) for pull in pulls)
+        for pull in pulls:
+            self._asked[pull.arm] = pull.upto
         return pulls
 
     def tell(self, event: Told) -> None:

@@ -20,7 +20,7 @@ def successive_halving(arms: Iterable[int], budget: int, eta: int = 2) -> Algori
     for _ in range(rounds):
         R += budget // (len(S) * rounds)  # R_k = R_{k-1} + r_k
         losses = yield [Pull(arm, upto=R) for arm in S]
-        S = ranking(losses)[: max(1, len(S) // eta)]  # S_{k+1}
+        S = sorted(ranking(losses)[: max(1, len(S) // eta)])  # S_{k+1}
     return S[0]
 
 

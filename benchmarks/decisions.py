@@ -1,0 +1,145 @@
+"""What a decision costs: one ask and one tell, on curves that take no time to train.
+
+First against Optuna's in-memory study with its SuccessiveHalvingPruner, on the same curves; its
+decision is one report and one should_prune, and nothing else of it is counted. Contenders take
+turns, and ratios are of medians within this run. Then how our own cost grows with the number of
+arms, and the memory it takes. Then the journal: durable observations a second, beside the bare
+rate at which this disk can fsync.
+
+    make bench
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import optuna
+
+from lastarm import Loss, RecordedCurves, Serial, SuccessiveHalving, search
+from record import Record
+
+
+def curves(arms: int) -> Callable[[int, int], float]:
+    """Losses that fall towards limits of their own at speeds of their own, so that they cross."""
+    random = np.random.default_rng(arms)
+    limit, speed = random.random(arms).tolist(), random.random(arms).tolist()
+    return lambda arm, pulls: limit[arm] + speed[arm] / pulls
+
+
+def ours(arms: int) -> float:
+    """Seconds for each ask and tell of Successive Halving."""
+    policy = SuccessiveHalving(arms, budget=16 * arms * (arms - 1).bit_length())
+    loss = curves(arms)
+    decisions = 0
+    began = perf_counter()
+    while pulls := policy.ask(1):
+        pull = pulls[0]
+        policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
+        decisions += 1
+    return (perf_counter() - began) / decisions
+
+
+def optunas(arms: int) -> float:
+    """Seconds for each report and should_prune of trials that stop when they are pruned."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(seed=0),
+        pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2),
+    )
+    loss = curves(arms)
+    decisions, seconds = 0, 0.0
+    for arm in range(arms):
+        trial = study.ask()
+        pruned = False
+        for level in (1, 2, 4, 8, 16, 32, 64):
+            value = loss(arm, level)
+            began = perf_counter()
+            trial.report(value, level)
+            pruned = trial.should_prune()
+            seconds += perf_counter() - began
+            decisions += 1
+            if pruned:
+                break
+        state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
+        study.tell(trial, None if pruned else value, state=state)
+    return seconds / decisions
+
+
+def observations_a_second(arms: int, group: int, folder: str) -> float:
+    """Journalled observations a second; those of a group share one fsync."""
+    losses = np.random.default_rng(0).random((arms, 8))
+    began = perf_counter()
+    result = search(
+        RecordedCurves(losses),
+        [{"row": row} for row in range(arms)],
+        policy=SuccessiveHalving(arms, budget=arms * (arms - 1).bit_length()),
+        runner=partial(Serial, group=group),
+        journal=Path(folder) / f"{group}-{began}.jsonl",
+    )
+    return result.spent.observations / (perf_counter() - began)
+
+
+def fsyncs_a_second(folder: str, count: int = 1000) -> float:
+    """How often this disk can append as many bytes as one observation has, and sync them."""
+    line = b"x" * 300
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        began = perf_counter()
+        for _ in range(count):
+            file.write(line)
+            os.fsync(file.fileno())
+        return count / (perf_counter() - began)
+
+
+def main() -> None:
+    """Measure, print, and write the results down."""
+    record = Record("decisions", "make bench", ["lastarm", "optuna", "numpy"])
+
+    rounds = [(ours(2000), optunas(2000)) for _ in range(5)]
+    us, theirs = (median(column) for column in zip(*rounds, strict=True))
+    record.section("A decision at 2,000 arms, in memory")
+    record.row("lastarm, one ask and one tell", us * 1e6, "µs")
+    record.row("Optuna, one report and one should_prune", theirs * 1e6, "µs")
+    record.row("Optuna / lastarm", theirs / us, "times", goal="at least 50")
+
+    sizes = (1_000, 10_000, 100_000, 1_000_000)
+    repeats = {1_000: 100, 10_000: 10, 100_000: 1, 1_000_000: 1}
+    seconds: dict[int, list[float]] = {size: [] for size in sizes}
+    for _ in range(3):
+        for size in sizes:
+            seconds[size].append(median(ours(size) for _ in range(repeats[size])))
+    cost = {size: median(found) for size, found in seconds.items()}
+    record.section("How the cost of a decision grows")
+    for size in sizes:
+        record.row(f"{size:,} arms", cost[size] * 1e6, "µs")
+    record.row("1,000,000 arms / 1,000 arms", cost[1_000_000] / cost[1_000], "times", goal="≤ 2")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kB on Linux
+    record.row("most memory of this process", memory, "GB", goal="≤ 1")
+
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        turns = [
+            (
+                fsyncs_a_second(folder),
+                observations_a_second(1_000, 1, folder),
+                observations_a_second(10_000, 256, folder),
+            )
+            for _ in range(3)
+        ]
+    disk, single, grouped = (median(column) for column in zip(*turns, strict=True))
+    record.section("Journalled")
+    record.row("fsyncs this disk can do", disk, "a second")
+    record.row("observations, each with its own fsync", single, "a second", goal="≥ 1,000")
+    record.row("observations, 256 to an fsync", grouped, "a second", goal="≥ 10,000")
+    record.row("observations with their own fsync / bare fsyncs", single / disk, "times")
+    record.write()
+
+
+if __name__ == "__main__":
+    main()

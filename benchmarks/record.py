@@ -1,0 +1,55 @@
+"""How a benchmark says what it measured: a table, a line of JSON each, and RESULTS.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+class Record:
+    """The measurements of one script; they replace its part of RESULTS.md and leave the rest."""
+
+    def __init__(self, name: str, command: str, packages: list[str]) -> None:
+        self._name = name
+        self._about = ", ".join(
+            [f"`{command}`", f"Python {platform.python_version()}", f"{os.cpu_count()} cores"]
+            + [f"{package} {version(package)}" for package in packages]
+        )
+        self._lines: list[str] = []
+
+    def section(self, title: str) -> None:
+        """Begin a table."""
+        print(f"\n{title}")
+        self._lines += [
+            "",
+            f"**{title}**",
+            "",
+            "| what | measured | goal |",
+            "| --- | --- | --- |",
+        ]
+
+    def row(self, what: str, value: float, unit: str, goal: str = "") -> None:
+        """Add a measurement."""
+        shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        print(f"  {what:<50} {shown:>12} {unit:<10} {goal}")
+        print(json.dumps({"benchmark": self._name, "what": what, "value": value, "unit": unit}))
+        self._lines.append(f"| {what} | {shown} {unit} | {goal} |")
+
+    def write(self) -> None:
+        """Put this script's part into RESULTS.md."""
+        begin, end = f"<!-- {self._name} -->", f"<!-- end of {self._name} -->"
+        part = "\n".join([begin, f"## {self._name}", "", self._about, *self._lines, "", end])
+        head = "# What the benchmarks measured\n\nEach part was written by the command it names.\n"
+        text = RESULTS.read_text() if RESULTS.exists() else head
+        if begin in text:
+            pattern = f"{re.escape(begin)}.*{re.escape(end)}"
+            text = re.sub(pattern, lambda _: part, text, flags=re.DOTALL)
+        else:
+            text += f"\n{part}\n"
+        RESULTS.write_text(text)
