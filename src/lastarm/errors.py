@@ -41,14 +41,22 @@ class BudgetTooSmall(InvalidArgument):
 class NotAsked(InvalidArgument):
     """A policy was told of a pull that it is not waiting for: never asked, or told before."""
 
+    def __init__(self, pull: object) -> None:
+        super().__init__(
+            f"{pull} is not awaited. Tell a policy only what it asked for, and only once."
+        )
+
 
 def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 40 else f"{shown[:16]}…"
 
 
+MOST = 2**63 - 1
+
+
 def whole_number(name: str, value: object, least: int, meaning: str) -> int:
-    """`value` as an int, if it is a whole number of at least `least`.
+    """`value` as an int, if it is a whole number of at least `least` that fits into 64 bits.
 
     >>> whole_number("budget", 12, 1, "the total number of pulls over all arms")
     12
@@ -61,10 +69,11 @@ def whole_number(name: str, value: object, least: int, meaning: str) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = least - 1
-    if isinstance(value, bool) or number < least:
+    if isinstance(value, bool) or not least <= number <= MOST:
+        at_most = f" and at most {MOST}" if number > MOST else ""
         raise InvalidArgument(
             f"{name}={_short(value)} will not do: {name} is {meaning}. "
-            f"Give a whole number of at least {least}."
+            f"Give a whole number of at least {least}{at_most}."
         )
     return number
 
@@ -97,6 +106,13 @@ class AllArmsFailed(LastarmError, RuntimeError):
         )
 
 
+# A policy's or a runner's ----------------------------------------------------------------------
+
+
+class Stuck(LastarmError, RuntimeError):
+    """A policy or a runner broke its contract, so that the search cannot go on."""
+
+
 # The journal's ---------------------------------------------------------------------------------
 
 
@@ -112,6 +128,16 @@ class JournalDamaged(JournalError):
         super().__init__(
             f"the journal {path} is damaged at line {line}: {what}. It is left as it is; restore "
             f"a copy, or move it away and start the search anew."
+        )
+
+
+class OtherFormat(JournalError):
+    """The journal was written by a version of lastarm that writes them differently."""
+
+    def __init__(self, path: object, written: object, known: int) -> None:
+        super().__init__(
+            f"the journal {path} is of format {written}, and this version of lastarm knows format "
+            f"{known}. Use the version that wrote it."
         )
 
 
@@ -136,7 +162,7 @@ class JournalNotWritten(JournalError):
 
 
 class JournalRepaired(UserWarning):
-    """A crash had torn the journal's end, which was never acknowledged; it was cut off."""
+    """The journal's end was torn, as a crash leaves it; it was cut off and is done again."""
 
     def __init__(self, path: object, torn: int) -> None:
         super().__init__(

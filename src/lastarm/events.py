@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from lastarm.errors import InvalidArgument
@@ -55,6 +56,12 @@ class Loss:
     work: Work = NO_WORK
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if type(self.value) is not float:
+            if not isinstance(self.value, Real) or isinstance(self.value, bool):
+                raise InvalidArgument(f"value={self.value!r} is no loss. Give a real number.")
+            object.__setattr__(self, "value", float(self.value))
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -84,10 +91,14 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The policy came to its end and recommended `arm`; its test loss, where there is one."""
+    """The policy came to its end and recommended `arm`; its test loss, where there is one.
+
+    `trained` pulls were performed again because the state to be tested had been lost.
+    """
 
     arm: int
     test_loss: float | None = None
+    trained: int = 0
 
 
 Told = Loss | Failure

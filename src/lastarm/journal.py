@@ -9,7 +9,6 @@ crash tears nothing else), and any earlier damage is an error that changes nothi
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -22,18 +21,20 @@ from lastarm.errors import (
     JournalError,
     JournalNotWritten,
     JournalRepaired,
+    OtherFormat,
     OtherSearch,
     ReplayDiverged,
 )
 from lastarm.events import Closed, Event, Opened, Pull
-from lastarm.lines import Line, decode, encode, event_of
-from lastarm.lock import held
+from lastarm.lines import FORMAT, Line, decode, encode, event_of
+from lastarm.lock import held, try_to_lock
 from lastarm.policy import Policy
 
 
 class Journal:
     """The events of one search, open for writing. Created if it is not there, else resumed.
 
+    >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name) / "search.jsonl"
     >>> opened = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
@@ -50,16 +51,22 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()  # by whatever name, it is one journal
         self._pending: list[bytes] = []
+        if self.path.exists() and not self.path.is_file():
+            raise JournalError(
+                f"the journal {self.path} is not a file that can be written to. Name a file, or "
+                "one that is not there yet."
+            )
         with ExitStack() as undo:
             undo.enter_context(held(self.path))
             try:
                 if not self.path.exists():
                     _create(self.path, opened)
+                self._file = undo.enter_context(self.path.open("r+b", buffering=0))
+                try_to_lock(self.path, self._file)  # it may have a second name, by a hard link
                 self.events, self._sum, end = _verified(self.path)
                 _refuse_another_search(self.path, self.events[0], opened)
-                self._file = undo.enter_context(self.path.open("r+b", buffering=0))
                 if torn := self.path.stat().st_size - end:
                     warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
                 self._file.truncate(end)
@@ -101,7 +108,8 @@ class Journal:
 
     def _broken(self, error: OSError) -> JournalNotWritten:
         # After a failed write or fsync nobody knows what is on the disk, and a second fsync may
-        # claim success: give up; the next opening verifies what is there.
+        # claim success. Give up: nothing of it has counted, and the next opening starts from what
+        # it finds.
         self.close()
         return JournalNotWritten(self.path, error)
 
@@ -177,15 +185,15 @@ def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
 
 def _create(path: Path, opened: Opened) -> None:
     """The header appears whole or not at all."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
+    new = path.with_name(path.name + ".new")  # ours alone: the lock is held
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with new.open("wb") as file:
             file.write(encode(opened, durable=0, after="")[0])
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        new.replace(path)
     except OSError:
-        Path(name).unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise
     if os.name == "posix":  # the name is durable only when the folder is
         folder = os.open(path.parent, os.O_RDONLY)
@@ -197,18 +205,19 @@ def _create(path: Path, opened: Opened) -> None:
 
 def _verified(path: Path) -> tuple[list[Event], str, int]:
     """The events of the good lines, the checksum of the last one, and where it ends."""
-    *lines, _torn = path.read_bytes().split(b"\n")
-    decoded = [decode(line) for line in lines]
-    # Damage is excused only past the lines that a later one knew to be on the disk.
-    durable = max((line.durable for line in decoded if line), default=0)
-
     events: list[Event] = []
-    checksum, end = "", 0
-    for raw, line in zip(lines, decoded, strict=True):
-        if line is None or line.after != checksum:
-            break
-        events.append(_event(path, len(events) + 1, line))
-        checksum, end = line.sum, end + len(raw) + 1
+    checksum, end, durable, good = "", 0, 0, True
+    with path.open("rb") as file:
+        for raw in file:
+            line = decode(raw[:-1]) if raw.endswith(b"\n") else None
+            # Damage is excused only past the lines that some line knew to be on the disk.
+            durable = max(durable, line.durable if line else 0)
+            good = good and line is not None and line.after == checksum
+            if good and line is not None:
+                events.append(_event(path, len(events) + 1, line))
+                if len(events) > 1 and isinstance(events[-1], Opened):
+                    raise JournalDamaged(path, len(events), "there is a second header")
+                checksum, end = line.sum, end + len(raw)
     if not events or not isinstance(events[0], Opened):
         raise JournalDamaged(path, 1, "a journal begins with a header, and this is none")
     if len(events) < durable:
@@ -217,9 +226,12 @@ def _verified(path: Path) -> tuple[list[Event], str, int]:
 
 
 def _event(path: Path, number: int, line: Line) -> Event:
+    written = line.fields.get("format", FORMAT)
+    if written != FORMAT:
+        raise OtherFormat(path, written, FORMAT)
     try:
         return event_of(line.fields)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise JournalDamaged(path, number, f"no event can be read from it ({error})") from error
 
 
@@ -243,5 +255,7 @@ def _as_read(event: Event) -> Line:
 def _identity(opened: Event) -> dict[str, Any]:
     """All that decides the answer of a search, by name."""
     assert isinstance(opened, Opened), "the first event of a journal is its header"
-    arguments = {**opened.policy, "policy": opened.policy.get("name")}
-    return {"seed": opened.seed, **opened.trainer, **opened.space, **arguments}
+    policy = {"policy" if name == "name" else name: value for name, value in opened.policy.items()}
+    parts = {"trainer": opened.trainer, "space": opened.space}
+    others = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
+    return {"seed": opened.seed, **policy, **others}

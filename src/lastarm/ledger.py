@@ -59,8 +59,9 @@ class Ledger:
                     self.spent.repeated += upto - self._level.get(arm, 0)
             case Loss() | Failure():
                 self._add_work(event)
-            case Closed():
+            case Closed(trained=trained):
                 self.closed = event
+                self.spent.repeated += trained
             case Opened():
                 pass
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import blake2b
+from math import isfinite
+from operator import index
 from typing import Any, NamedTuple
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
@@ -34,6 +36,7 @@ class Line(NamedTuple):
 def encode(event: Event, durable: int, after: str) -> tuple[bytes, str]:
     """The line of an event, and its checksum."""
     fields = {**_fields(event), "durable": durable, "after": after}
+    # A lone surrogate, as in a broken file name, becomes an escape that JSON reads back.
     body = _to_json(fields)[:-1].encode("utf-8", "backslashreplace")
     checksum = blake2b(body, digest_size=8).hexdigest()
     return body + f',"sum":"{checksum}"}}\n'.encode(), checksum
@@ -48,7 +51,7 @@ def decode(line: bytes) -> Line | None:
     try:
         fields = json.loads(body + b"}")
         return Line(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None  # whole, but never written by us
 
 
@@ -70,8 +73,9 @@ def _fields(event: Event) -> dict[str, Any]:
         case Failure(Pull(arm, upto), error, traceback, work):
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
             return fields | _work(work) | {"traceback": traceback}
-        case Closed(arm, test_loss):
-            return {"event": "closed", "arm": arm, "test_loss": _number(test_loss)}
+        case Closed(arm, test_loss, trained):
+            fields = {"event": "closed", "arm": arm, "test_loss": _number(test_loss)}
+            return {**fields, "trained": trained}
         case Opened():
             return {
                 "event": "opened",
@@ -86,7 +90,7 @@ def _fields(event: Event) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | str | None:
-    return value if value is None or value - value == 0 else str(value)  # 'nan', 'inf', '-inf'
+    return value if value is None or isfinite(value) else str(value)  # 'nan', 'inf', '-inf'
 
 
 def _work(work: Work) -> dict[str, Any]:
@@ -101,43 +105,41 @@ def _work(work: Work) -> dict[str, Any]:
 
 def _read_work(fields: dict[str, Any]) -> Work:
     return Work(
-        fields["trained"],
-        fields["train_seconds"],
-        fields["loss_seconds"],
-        fields["worker"],
-        fields["attempt"],
+        index(fields["trained"]),
+        float(fields["train_seconds"]),
+        float(fields["loss_seconds"]),
+        str(fields["worker"]),
+        index(fields["attempt"]),
     )
 
 
 def _read_pull(fields: dict[str, Any]) -> Pull:
-    return Pull(fields["arm"], fields["upto"])
+    return Pull(index(fields["arm"]), index(fields["upto"]))
 
 
 def _read_loss(fields: dict[str, Any]) -> Loss:
-    value, metrics = float(fields["value"]), fields.get("metrics", {})
+    value, metrics = float(fields["value"]), dict(fields.get("metrics", {}))
     return Loss(_read_pull(fields), value, _read_work(fields), metrics)
 
 
 def _read_failure(fields: dict[str, Any]) -> Failure:
-    return Failure(_read_pull(fields), fields["error"], fields["traceback"], _read_work(fields))
+    error, traceback = str(fields["error"]), str(fields["traceback"])
+    return Failure(_read_pull(fields), error, traceback, _read_work(fields))
 
 
 def _read_closed(fields: dict[str, Any]) -> Closed:
     test_loss = fields["test_loss"]
-    return Closed(fields["arm"], None if test_loss is None else float(test_loss))
+    test_loss = None if test_loss is None else float(test_loss)
+    return Closed(index(fields["arm"]), test_loss, index(fields["trained"]))
 
 
 def _read_opened(fields: dict[str, Any]) -> Opened:
-    if fields["format"] != FORMAT:
-        raise ValueError(
-            f"it is of format {fields['format']}, and this version of lastarm reads {FORMAT}"
-        )
     return Opened(
-        fields["seed"],
-        fields["policy"],
-        fields["space"],
-        fields["trainer"],
-        fields["versions"],
+        index(fields["seed"]),
+        dict(fields["policy"]),
+        dict(fields["space"]),
+        dict(fields["trainer"]),
+        dict(fields["versions"]),
         tuple(fields["command"]),
     )
 

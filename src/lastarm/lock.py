@@ -6,11 +6,12 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
-from lastarm.errors import JournalLocked, JournalNotWritten
+from lastarm.errors import JournalError, JournalLocked, JournalNotWritten
 
 if sys.platform == "win32":
     import msvcrt
@@ -27,6 +28,30 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+_locked_here: WeakSet[IO[bytes]] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """A forked child must not keep a lock alive that its parent takes to the grave."""
+    for file in _locked_here:
+        file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def try_to_lock(path: Path, file: IO[bytes]) -> None:
+    """Lock an open file, or say who holds `path`."""
+    try:
+        _try_to_lock(file)
+        _locked_here.add(file)
+    except (BlockingIOError, PermissionError):
+        raise JournalLocked(path, _holder(_beside(path))) from None
+    except OSError as error:  # a file system without locks
+        raise JournalNotWritten(path, error) from error
+
+
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Hold the lock on `path`: a file beside it, `path`.lock, that names the holder.
@@ -34,35 +59,41 @@ def held(path: Path) -> Iterator[None]:
     The file is only a place to lock and a note for people. A dead holder's file stays behind and
     holds nobody up, because its lock died with it.
     """
-    beside = path.with_name(path.name + ".lock")
-    file = _locked(path, beside)
-    try:
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}".encode())
-        file.flush()
-        yield
-    finally:
-        if sys.platform != "win32":  # an open file cannot be removed there
-            beside.unlink(missing_ok=True)
-        file.close()
+    beside = _beside(path)
+    with _locked(path, beside) as file:
+        try:
+            with suppress(OSError):  # on a full disk there is no note, and no harm
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {platform.node()}".encode())
+            yield
+        finally:
+            if sys.platform != "win32":  # an open file cannot be removed there
+                beside.unlink(missing_ok=True)
 
 
 def _locked(path: Path, beside: Path) -> IO[bytes]:
     while True:
         try:
-            file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+            file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
         except OSError as error:
             raise JournalNotWritten(path, error) from error
         try:
-            _try_to_lock(file)
-        except (BlockingIOError, PermissionError):
-            file.seek(0)
-            owner = file.read(1000).decode(errors="replace") or "another process"
+            try_to_lock(path, file)
+        except JournalError:
             file.close()
-            raise JournalLocked(path, owner) from None
-        except OSError as error:  # a file system without locks
-            file.close()
-            raise JournalNotWritten(path, error) from error
-        if beside.exists() and os.path.samestat(os.fstat(file.fileno()), beside.stat()):
-            return file
+            raise
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
+                return file
         file.close()  # its holder removed it between our opening and our locking
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
+def _holder(beside: Path) -> str:
+    try:
+        return beside.read_text(errors="replace")[:200] or "another process"
+    except OSError:
+        return "another process"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from lastarm.errors import Stuck
 from lastarm.events import Event, Failure, Pull
 from lastarm.journal import Journal, Unwritten, replay
 from lastarm.policy import Policy
@@ -37,7 +38,7 @@ def run(
     while True:
         while runner.free and not stopping():
             if not to_start:
-                to_start.extend((pull, 1) for pull in policy.ask(runner.free))
+                to_start.extend((pull, 1) for pull in policy.ask(1))
             if not to_start:
                 break
             pull, attempt = to_start.popleft()
@@ -45,12 +46,19 @@ def run(
             journal.append(pull)
             runner.start(pull, attempt)
             yield pull
-        if not started and (runner.free or policy.finished or stopping()):
-            return  # else all workers are busy with attempts that were given up
+        if not started:
+            if policy.finished or stopping():
+                return
+            if runner.free:
+                raise Stuck(f"{policy} asks for nothing, awaits nothing and has not finished.")
+            # else all workers are busy with attempts that were given up
 
         journal.flush()
+        results = runner.wait()
+        if not results:
+            raise Stuck(f"{runner} came back from waiting with no result.")
         known = []
-        for result in runner.wait():
+        for result in results:
             attempt = result.work.attempt
             if started.get(result.pull) != attempt:
                 continue

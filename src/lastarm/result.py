@@ -16,7 +16,8 @@ class Result:
 
     `complete` says that the policy came to its end; if it was stopped before, the recommendation
     is the arm with the lowest latest loss, and running the same line again goes on. Without any
-    finite loss so far, `arm`, `config` and `loss` are None.
+    finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
+    None where it is not at hand, as when the search had been finished before.
     """
 
     arm: int | None
@@ -31,7 +32,7 @@ class Result:
     state: Any = field(repr=False, default=None)
     stopped_by: int | None = None  # the number of the signal that stopped it
 
-    def to_json(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
         answer = ("arm", "config", "loss", "test_loss", "complete", "digest")

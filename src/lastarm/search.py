@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import sys
 import warnings
@@ -13,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from lastarm.canonical import fingerprint
 from lastarm.errors import AllArmsFailed, InvalidArgument, whole_number
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
@@ -22,7 +21,7 @@ from lastarm.policy import Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import MakeRunner, Serial
 from lastarm.signals import stop_on_signals
-from lastarm.trainers import Config, Trainer, as_loss
+from lastarm.trainers import Config, Trainer, arm_seed, as_loss
 
 
 def search(
@@ -39,7 +38,8 @@ def search(
     """Find the best of `configs`, training as many of them as far as the policy asks for.
 
     Arm i has `configs[i]`. With a `journal`, the same call resumes a search that was killed or
-    stopped, and a call with other arguments is refused. `on_event` sees every event as it counts.
+    stopped, and a call with other arguments is refused. `on_event` sees every event as it counts,
+    on resuming also those of before.
     Ctrl-C or SIGTERM ends the search with the recommendation so far; a second one ends it at once.
 
     >>> from lastarm import RecordedCurves, SuccessiveHalving
@@ -59,14 +59,6 @@ def search(
             "give one config for each arm."
         )
     policy = fresh(policy)
-    opened = Opened(
-        seed=seed,
-        policy=describe(policy),
-        space={"configs": _digest(json.dumps(list(configs), sort_keys=True, default=repr))},
-        trainer={"trainer": type(trainer).__qualname__, **_fingerprint(trainer)},
-        versions={"lastarm": version("lastarm"), "python": platform.python_version()},
-        command=tuple(sys.argv),
-    )
     ledger = Ledger()
 
     def count(event: Event) -> None:
@@ -75,25 +67,22 @@ def search(
             on_event(event)
 
     with (
-        closing(Unwritten() if journal is None else Journal(journal, opened)) as notebook,
-        closing(runner(trainer, configs, seed)) as hands,
+        closing(_journal(journal, seed, policy, configs, trainer)) as written,
+        closing(runner(trainer, configs, seed)) as running,
         stop_on_signals() as stop,
     ):
-        for event in run(policy, hands, notebook, retries=retries, stopping=stop):
+        for event in run(policy, running, written, retries=retries, stopping=stop):
             count(event)
-        arm, complete = policy.recommendation, policy.finished
-        if arm is None:
-            if complete:
-                raise AllArmsFailed(ledger.causes())
-            state = None
-        else:
+        arm, complete, state = policy.recommendation, policy.finished, None
+        if arm is None and complete:
+            raise AllArmsFailed(ledger.causes())
+        if arm is not None:
             last = Pull(arm, upto=ledger.curves[arm][-1][0])
-            ending = complete and not ledger.closed
-            state = hands.state(last, retrain=ending)
-            if ending:
-                closed = Closed(arm, _test_loss(trainer, state))
-                notebook.append(closed)
-                notebook.sync()
+            state = running.state(last)
+            if complete and not ledger.closed:
+                closed, state = _close(trainer, configs[arm], last, state, seed)
+                written.append(closed)
+                written.sync()
                 count(closed)
     return Result(
         arm=arm,
@@ -110,19 +99,39 @@ def search(
     )
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+def _journal(
+    path: str | Path | None,
+    seed: int,
+    policy: Policy,
+    configs: Sequence[Config],
+    trainer: Trainer[Any],
+) -> Journal | Unwritten:
+    if path is None:
+        return Unwritten()
+    kind = {"kind": type(trainer).__qualname__}
+    opened = Opened(
+        seed=seed,
+        policy=describe(policy),
+        space={"configs": fingerprint(list(configs))},
+        trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
+        versions={"lastarm": version("lastarm"), "python": platform.python_version()},
+        command=tuple(sys.argv),
+    )
+    return Journal(path, opened)
 
 
-def _fingerprint(trainer: Any) -> dict[str, Any]:
-    return dict(trainer.fingerprint()) if hasattr(trainer, "fingerprint") else {}
-
-
-def _test_loss(trainer: Any, state: Any) -> float | None:
-    """Asked once; an error here must not cost the search its answer."""
+def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> tuple[Closed, Any]:
+    """Test the recommended arm, once. An error here must not cost the search its answer."""
+    if not hasattr(trainer, "test"):
+        return Closed(last.arm), state
+    trained = 0
     try:
-        test_loss = trainer.test(state) if hasattr(trainer, "test") else None
-        return None if test_loss is None else as_loss(test_loss)
+        if state is None:  # lost in a crash
+            trained = last.upto
+            state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
+        test_loss = trainer.test(state)
+        test_loss = None if test_loss is None else as_loss(test_loss)
     except Exception as error:
         warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=3)
-        return None
+        test_loss = None
+    return Closed(last.arm, test_loss, trained), state

@@ -39,7 +39,9 @@ def stop_on_signals() -> Iterator[Stop]:
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, note)
+            # One that is ignored, as under nohup, stays so; None was not set from Python.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, note)
     try:
         yield stop
     finally:

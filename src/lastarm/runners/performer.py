@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from lastarm.events import Failure, Loss, Pull, Told, Work
-from lastarm.trainers import Config, Trainer, as_loss
+from lastarm.trainers import Config, Trainer, arm_seed, as_loss
 
 
 class Performer:
@@ -30,7 +28,10 @@ class Performer:
             # Taken out first: a state that a failed pull left half changed is never used again.
             state, level = self._states.pop(pull.arm, (None, 0))
             if level == 0 or level > pull.upto:
-                state, level = self._trainer.start(self._configs[pull.arm], self.seed(pull.arm)), 0
+                state, level = (
+                    self._trainer.start(self._configs[pull.arm], arm_seed(self._seed, pull.arm)),
+                    0,
+                )
             if level < pull.upto:
                 trained = pull.upto - level
                 state = self._trainer.train(state, trained)
@@ -38,19 +39,21 @@ class Performer:
             loss = as_loss(self._trainer.loss(state))
         except (Exception, SystemExit) as error:
             work = Work(trained, perf_counter() - began, 0.0, worker, attempt)
-            name = f"{type(error).__name__}: {error}".rstrip(": ")
-            return Failure(pull, name, traceback.format_exc()[-65536:], work)
+            return Failure(pull, _said(error), traceback.format_exc()[-65536:], work)
         self._states[pull.arm] = state, pull.upto
         seconds = trained_at - began, perf_counter() - trained_at
         return Loss(pull, loss, Work(trained, *seconds, worker, attempt))
 
-    def seed(self, arm: int) -> int:
-        """The seed of an arm's own training: a function of the search's seed and its number."""
-        return int(np.random.SeedSequence([self._seed, arm]).generate_state(1)[0])
-
-    def state(self, pull: Pull, *, retrain: bool) -> Any:
-        """The state of an arm at that level; if it is not at hand, train again or give None."""
-        if retrain and self._states.get(pull.arm, (None, 0))[1] != pull.upto:
-            self.perform(pull)
+    def state(self, pull: Pull) -> Any:
+        """The state of an arm at that level, or None if it is not at hand."""
         state, level = self._states.get(pull.arm, (None, 0))
         return state if level == pull.upto else None
+
+
+def _said(error: BaseException) -> str:
+    """An error in a line; one whose own message raises is still named."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "its message cannot be read"
+    return f"{type(error).__name__}: {message}".removesuffix(": ")[:1000]

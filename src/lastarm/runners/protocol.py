@@ -27,8 +27,8 @@ class Runner(Protocol):
     def wait(self) -> list[Told]:
         """What has come back, at least one result; blocks until there is one."""
 
-    def state(self, pull: Pull, *, retrain: bool) -> Any:
-        """The trained state of an arm at that level; if it was lost, train again or give None."""
+    def state(self, pull: Pull) -> Any:
+        """The trained state of an arm at that level, or None if it is not at hand."""
 
     def close(self) -> None:
         """Stop whatever is still running."""

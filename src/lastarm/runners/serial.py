@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lastarm.errors import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer
 from lastarm.trainers import Config, Trainer
@@ -21,7 +22,7 @@ class Serial:
         self, trainer: Trainer[Any], configs: Sequence[Config], seed: int, *, group: int = 1
     ) -> None:
         self._performer = Performer(trainer, configs, seed)
-        self._group = group
+        self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[tuple[Pull, int]] = []
 
     @property
@@ -38,9 +39,9 @@ class Serial:
         started, self._started = self._started, []
         return [self._performer.perform(pull, attempt) for pull, attempt in started]
 
-    def state(self, pull: Pull, *, retrain: bool) -> Any:
+    def state(self, pull: Pull) -> Any:
         """The arm's state, kept from its last pull."""
-        return self._performer.state(pull, retrain=retrain)
+        return self._performer.state(pull)
 
     def close(self) -> None:
         """Nothing runs on."""

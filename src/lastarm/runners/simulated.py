@@ -65,6 +65,17 @@ class Simulated:
             if not 0 <= chance <= 1:
                 raise InvalidArgument(f"{name}={chance} will not do: it is a chance, from 0 to 1.")
         whole_number("workers", workers, 1, "how many pulls can be under way")
+        times = {"seconds_per_pull": seconds_per_pull, "seconds_per_look": seconds_per_look}
+        for name, time in {**times, "slowdown": slowdown}.items():
+            if not (np.isfinite(time) & (np.asarray(time) >= 0)).all():
+                raise InvalidArgument(f"{name}={time} will not do: give finite times, 0 or more.")
+        if np.ndim(seconds_per_pull) and np.shape(seconds_per_pull) != (len(configs),):
+            raise InvalidArgument(
+                f"seconds_per_pull has shape {np.shape(seconds_per_pull)}: give one time for all, "
+                f"or one for each of the {len(configs)} arms."
+            )
+        if not lease > 0:
+            raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
         self.now = 0.0
         self._performer = Performer(trainer, configs, seed)
         self._seed = seed
@@ -120,12 +131,13 @@ class Simulated:
             if worker is not None:
                 heapq.heappush(self._idle, worker)
             if isinstance(result, Loss):
-                self._level[result.pull.arm] = result.pull.upto
+                level = self._level.get(result.pull.arm, 0)
+                self._level[result.pull.arm] = max(level, result.pull.upto)
         return results
 
-    def state(self, pull: Pull, *, retrain: bool) -> Any:
+    def state(self, pull: Pull) -> Any:
         """The arm's state, kept from its last pull."""
-        return self._performer.state(pull, retrain=retrain)
+        return self._performer.state(pull)
 
     def close(self) -> None:
         """Nothing runs on."""

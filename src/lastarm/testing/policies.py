@@ -137,13 +137,14 @@ def check_an_ask_that_gives_nothing_changes_nothing(make: MakePolicy) -> None:
 
         def pick(_: int, impatient: Policy = impatient, game: Game = game) -> int:
             assert impatient.ask(0) == [], game
+            for _ in range(2):  # all that there is has been asked, so there is no more
+                assert impatient.ask(1) == [], game
             return 0
 
-        assert game.play(impatient, width=game.arms, pick=pick) == game.play(
-            patient, width=game.arms
-        ), game
-        for _ in range(3):
-            assert impatient.ask(game.arms) == [], game
+        wide = game.arms + 1
+        history = game.play(impatient, width=wide, pick=pick)
+        assert history == game.play(patient, width=wide), game
+        assert impatient.ask(wide) == [], game
         assert impatient.finished, game
         assert impatient.recommendation == patient.recommendation, game
 
@@ -233,16 +234,36 @@ def check_the_recommendation_is_the_lowest_latest_loss_while_running(make: MakeP
 
 
 def check_ties_go_to_the_lower_arm_number(make: MakePolicy) -> None:
-    """Where all losses tie, arm 0 wins; where all but arm 0 tie, arm 1."""
+    """Where all losses tie, the lowest number wins; where all others tie, the next one."""
     for game in games(make, (0.5,)):
         policy = game.begin()
-        game.play(policy)
-        assert policy.recommendation == 0, game
-        if game.arms > 1:
+        pulled = {event.arm for event in game.play(policy) if isinstance(event, Pull)}
+        assert policy.recommendation == min(pulled), game
+        if pulled != {0}:
             worse = Game(make, game.arms, game.budget, [[1.0], *game.outcomes[1:]])
             policy = worse.begin()
-            worse.play(policy)
-            assert policy.recommendation == 1, worse
+            pulled = {event.arm for event in worse.play(policy) if isinstance(event, Pull)}
+            assert policy.recommendation == min(pulled - {0}), worse
+
+
+def check_ties_at_a_level_go_to_the_lower_arm_number(make: MakePolicy) -> None:
+    """Of two arms with one loss at one level, the lower goes on if the higher does, and wins.
+
+    For policies that compare all their arms level by level.
+    """
+    for game in games(make, FINITE):
+        policy = game.begin()
+        losses: dict[int, dict[int, float]] = {}  # level → arm → loss
+        for event in game.play(policy):
+            if isinstance(event, Loss):
+                losses.setdefault(event.pull.upto, {})[event.pull.arm] = event.value
+        levels = sorted(losses)
+        assert policy.recommendation is not None, game
+        ends = [*(set(losses[level]) for level in levels[1:]), {policy.recommendation}]
+        for level, going_on in zip(levels, ends, strict=True):
+            for arm in going_on:
+                twins = [i for i, loss in losses[level].items() if loss == losses[level][arm]]
+                assert all(i in going_on for i in twins if i < arm), (level, arm, game)
 
 
 def check_losses_told_in_any_order_give_the_same_answer(make: MakePolicy) -> None:
@@ -272,8 +293,15 @@ def check_only_the_ranking_of_losses_matters(make: MakePolicy) -> None:
         assert policy.recommendation == same.recommendation, game
 
 
-def policy_checks(*, synchronous: bool = True, only_ranks: bool = True) -> list[CheckPolicy]:
-    """The laws of a policy; those of synchronous ones, and of those that only rank, on request."""
+def policy_checks(
+    *, synchronous: bool = True, only_ranks: bool = True, level_by_level: bool = False
+) -> list[CheckPolicy]:
+    """The laws of a policy.
+
+    Some are only of synchronous policies, which wait for a whole round before they decide; some of
+    policies to which only the ranking of losses matters; and one of those that compare all their
+    arms level by level, as Successive Halving does.
+    """
     return [
         check_the_budget_is_never_exceeded,
         check_every_pull_is_news,
@@ -288,4 +316,5 @@ def policy_checks(*, synchronous: bool = True, only_ranks: bool = True) -> list[
         check_ties_go_to_the_lower_arm_number,
         *([check_losses_told_in_any_order_give_the_same_answer] if synchronous else []),
         *([check_only_the_ranking_of_losses_matters] if only_ranks else []),
+        *([check_ties_at_a_level_go_to_the_lower_arm_number] if level_by_level else []),
     ]

@@ -15,7 +15,7 @@ from lastarm.result import Result
 from lastarm.runners import MakeRunner, Serial
 from lastarm.search import search
 from lastarm.testing.policies import FINITE
-from lastarm.trainers import Config
+from lastarm.trainers import Config, Trainer
 
 CheckRunner = Callable[[MakeRunner], None]
 
@@ -42,6 +42,30 @@ class Scripted:
         return outcome
 
 
+class Drifting:
+    """Arms that use their seed, change their state in place, and never give round numbers."""
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        """A random source of the arm's own, and where it has drifted to."""
+        return [np.random.default_rng(seed), config["limit"]]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        """One step a pull; an arm that is told to stumble does so with its state half changed."""
+        for _ in range(pulls):
+            state[1] += 0.1 * state[0].normal()
+            if abs(state[1]) > 1.5:
+                raise RuntimeError("drifted off")
+        return state
+
+    def loss(self, state: list[Any]) -> float:
+        """Where it is."""
+        return float(state[1])
+
+    def test(self, state: list[Any]) -> float:
+        """Where it would be next, which only its own state knows."""
+        return float(state[1] + state[0].normal())
+
+
 def runner_checks(retries: int = 0) -> list[CheckRunner]:
     """The laws of a runner; one that loses workers is allowed to try a pull again so often."""
 
@@ -52,6 +76,10 @@ def runner_checks(retries: int = 0) -> list[CheckRunner]:
             table = random.integers(0, len(outcomes), (9 + seed, 7)).tolist()
             configs = [{"script": [outcomes[k] for k in row]} for row in table]
             _same_answers(make, configs, seed, retries)
+
+    def check_seeds_and_states_are_those_of_serial(make: MakeRunner) -> None:
+        for seed in range(5):
+            _same_answers(make, [{"limit": k / 10} for k in range(11)], seed, retries, Drifting())
 
     def check_what_is_no_loss_is_that_arms_failure(make: MakeRunner) -> None:
         configs = [{"script": [value]} for value in (*NOT_LOSSES, 0.25, 0.5)]
@@ -70,16 +98,25 @@ def runner_checks(retries: int = 0) -> list[CheckRunner]:
                         awaited.add((pull, attempt))
                     results = runner.wait()
                     assert results, "waiting gives at least one result"
-                    awaited -= {(result.pull, result.work.attempt) for result in results}
+                    for result in results:
+                        assert 1 <= result.work.attempt <= attempt, "nobody began that attempt"
+                        awaited.discard((result.pull, result.work.attempt))
 
     return [
         check_the_answer_is_that_of_serial,
+        check_seeds_and_states_are_those_of_serial,
         check_what_is_no_loss_is_that_arms_failure,
         check_every_pull_comes_back_with_its_own_attempt,
     ]
 
 
-def _same_answers(make: MakeRunner, configs: Sequence[Config], seed: int, retries: int) -> None:
+def _same_answers(
+    make: MakeRunner,
+    configs: Sequence[Config],
+    seed: int,
+    retries: int,
+    trainer: Trainer[Any] | None = None,
+) -> None:
     for policy in (
         UniformAllocation(len(configs), 5 * len(configs)),
         SuccessiveHalving(len(configs), 50 * len(configs)),
@@ -88,16 +125,23 @@ def _same_answers(make: MakeRunner, configs: Sequence[Config], seed: int, retrie
 
         def found(by: MakeRunner, policy: Any = policy) -> Result:
             return search(
-                Scripted(), configs, policy=policy, runner=by, seed=seed, retries=retries
+                trainer or Scripted(),
+                configs,
+                policy=policy,
+                runner=by,
+                seed=seed,
+                retries=retries,
             )
 
         ours, theirs = found(Serial), found(make)
         assert theirs.complete, policy
         assert theirs.digest == ours.digest, (policy, configs)
+        assert theirs.test_loss == ours.test_loss, (policy, configs)
         assert theirs.spent.pulls == ours.spent.pulls, (policy, configs)
         assert theirs.spent.observations == ours.spent.observations, (policy, configs)
         assert theirs.failures.keys() == ours.failures.keys(), (policy, configs)
         if not retries:  # else the last of many attempts may have ended otherwise
+            assert theirs.spent.repeated == 0, (policy, configs)
             assert _errors(theirs) == _errors(ours), (policy, configs)
 
 

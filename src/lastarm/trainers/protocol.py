@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from lastarm.errors import BadLoss
 
 Config = Mapping[str, Any]
@@ -34,6 +36,11 @@ class Trainer(Protocol[State]):
         """What is observed: lower is better."""
 
 
+def arm_seed(seed: int, arm: int) -> int:
+    """The seed of an arm's own training: a function of the search's seed and its number."""
+    return int(np.random.SeedSequence([seed, arm]).generate_state(1)[0])
+
+
 def as_loss(value: object) -> float:
     """`value` as a float, if it is one real number: the rule is the same on every runner.
 
@@ -57,6 +64,9 @@ def as_loss(value: object) -> float:
             return -math.inf if number < 0 else math.inf
         except ValueError:  # a signalling nan
             return math.nan
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except Exception:
+        shown = "(which cannot be shown)"
     shown = shown if len(shown) <= 200 else shown[:197] + "..."
     raise BadLoss(f"the loss {shown} is a {type(value).__name__}, not a real number")

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import time
 import zipfile
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,11 +47,17 @@ class RecordedCurves:
         seconds_per_pull: float = 0.0,
     ) -> None:
         self.losses = _table(losses)
-        self.final_test = None if test is None else np.asarray(test, dtype=float)
-        if self.final_test is not None and self.final_test.shape != self.losses.shape[:1]:
+        self._final_test = None if test is None else _real(test)
+        if self._final_test is not None:
+            if self._final_test.shape != self.losses.shape[:1]:
+                raise InvalidArgument(
+                    f"`test` has shape {self._final_test.shape}, but it is one number for each of "
+                    f"the {len(self.losses)} rows"
+                )
+            self.test = self._test  # a table without test losses has no such method
+        if not 0 <= seconds_per_pull < inf:
             raise InvalidArgument(
-                f"`test` has shape {self.final_test.shape}, but it is one number for each of the "
-                f"{len(self.losses)} rows"
+                f"seconds_per_pull={seconds_per_pull} will not do: give a time, 0 or more."
             )
         self.seconds_per_pull = seconds_per_pull
 
@@ -82,25 +89,34 @@ class RecordedCurves:
         """What is written there."""
         return float(self.losses[state.row, min(state.pulls, self.losses.shape[1]) - 1])
 
-    def test(self, state: Position) -> float | None:
-        """The final test loss of the row, where the table has one."""
-        return None if self.final_test is None else float(self.final_test[state.row])
+    def _test(self, state: Position) -> float:
+        """The final test loss of the row."""
+        assert self._final_test is not None
+        return float(self._final_test[state.row])
 
     def fingerprint(self) -> dict[str, Any]:
-        """The table's sha256, of its losses as float64."""
-        return {"table": hashlib.sha256(self.losses.tobytes()).hexdigest()}
+        """The sha256 of the table: its shape, its losses as float64, and its test losses."""
+        table = hashlib.sha256(f"{self.losses.shape}".encode() + self.losses.tobytes())
+        if self._final_test is not None:
+            table.update(self._final_test.tobytes())
+        return {"table": table.hexdigest()}
 
 
 def _table(losses: Any) -> NDArray[np.float64]:
     try:
         table = np.asarray(losses)
     except ValueError:
-        raise InvalidArgument("its rows are not all of one length") from None
-    if table.dtype.kind not in "biuf":
-        raise InvalidArgument(f"it holds {table.dtype} values, not real numbers")
+        raise InvalidArgument("the rows of losses are not all of one length") from None
     if table.ndim != 2 or 0 in table.shape:
-        raise InvalidArgument(f"a table has arms and steps, but its shape is {table.shape}")
-    return np.ascontiguousarray(table, dtype=np.float64)
+        raise InvalidArgument(f"losses have arms and steps, but their shape is {table.shape}")
+    return _real(table)
+
+
+def _real(values: Any) -> NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InvalidArgument(f"the values are {array.dtype}, not real numbers")
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
@@ -116,13 +132,22 @@ def _read_npz(path: Path) -> dict[str, Any]:
 def _read_csv(path: Path) -> dict[str, Any]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = [(number, row) for number, row in enumerate(csv.reader(file), start=1) if row]
+    if lines and not any(map(_is_number, lines[0][1])):
+        del lines[0]  # a header
     rows = []
     for number, row in lines:
         try:
             rows.append([float(cell) for cell in row])
         except ValueError as error:
-            if number > lines[0][0]:  # the first line may be a header
-                raise InvalidArgument(f"line {number}: {error}") from None
+            raise InvalidArgument(f"line {number}: {error}") from None
     if not rows:
         raise InvalidArgument("it holds no numbers")
     return {"losses": rows}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

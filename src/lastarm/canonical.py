@@ -1,0 +1,53 @@
+"""What a configuration is, in one string: the same in every process and on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from lastarm.errors import InvalidArgument
+
+
+def fingerprint(value: Any) -> str:
+    """The sha256 of a value made of plain data, arrays, and functions or classes by their names.
+
+    >>> fingerprint({"lr": 0.1, "layers": (1, 2)}) == fingerprint({"layers": [1, 2], "lr": 0.1})
+    True
+    """
+    text = json.dumps(_canonical(value), ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value.hex()  # json has no nan
+        case np.generic():
+            return _canonical(value.item())
+        case np.ndarray():
+            content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            return ["array", value.dtype.str, list(value.shape), content]
+        case Mapping():
+            return ["map", sorted([_text(key), _canonical(item)] for key, item in value.items())]
+        case Set():
+            return ["set", sorted(_text(item) for item in value)]
+        case list() | tuple():
+            return [_canonical(item) for item in value]
+    name = getattr(value, "__qualname__", None)
+    if name is None:
+        raise InvalidArgument(
+            f"{value!r} will not do in the config of a search with a journal: nobody can tell "
+            f"whether a {type(value).__name__} is the same next time. Use numbers, strings, "
+            "lists, dicts, arrays, or functions and classes by their names."
+        )
+    return ["named", value.__module__, name]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_canonical(value))
