@@ -15,3 +15,21 @@ def ceil_log(n: int, base: int) -> int:
     while power < n:
         k, power = k + 1, power * base
     return k
+
+
+def floor_log(n: int, base: int) -> int:
+    """⌊log n⌋ to an integer base: the greatest k for which base**k ≤ n.
+
+    >>> floor_log(1, 3), floor_log(242, 3), floor_log(243, 3), floor_log(1000, 10)
+    (0, 4, 5, 3)
+    """
+    return ceil_log(n + 1, base) - 1
+
+
+def ceil_div(a: int, b: int) -> int:
+    """⌈a / b⌉.
+
+    >>> ceil_div(6, 3), ceil_div(7, 3)
+    (2, 3)
+    """
+    return -(-a // b)

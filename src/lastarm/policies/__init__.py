@@ -1,12 +1,46 @@
 """One algorithm a file. `POLICIES` holds them by the names that the command knows them by."""
 
-from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policies.asha import ASHA
+from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.doubling import Doubling
+from lastarm.policies.exp3 import EXP3
+from lastarm.policies.exponential_gap import ExponentialGap
+from lastarm.policies.hyperband import Hyperband
+from lastarm.policies.lil_ucb import LilUCB
+from lastarm.policies.lucb import LUCB
+from lastarm.policies.successive_elimination import SuccessiveElimination
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.successive_rejects import SuccessiveRejects
 from lastarm.policies.uniform_allocation import UniformAllocation
 
-__all__ = ["POLICIES", "SuccessiveHalving", "SuccessiveRejects", "UniformAllocation"]
+__all__ = [
+    "ASHA",
+    "EXP3",
+    "LUCB",
+    "POLICIES",
+    "Doubling",
+    "ExponentialGap",
+    "Hyperband",
+    "LilUCB",
+    "SuccessiveElimination",
+    "SuccessiveHalving",
+    "SuccessiveRejects",
+    "UniformAllocation",
+]
 
-POLICIES: dict[str, type[FixedBudget]] = {
-    policy.name: policy for policy in (UniformAllocation, SuccessiveHalving, SuccessiveRejects)
+POLICIES: dict[str, type[Budgeted]] = {
+    policy.name: policy
+    for policy in (
+        UniformAllocation,
+        SuccessiveHalving,
+        SuccessiveRejects,
+        SuccessiveElimination,
+        LUCB,
+        LilUCB,
+        EXP3,
+        ExponentialGap,
+        Doubling,
+        Hyperband,
+        ASHA,
+    )
 }

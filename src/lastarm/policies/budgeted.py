@@ -1,4 +1,4 @@
-"""What the fixed-budget policies share: their two arguments, the check of them, and the plan."""
+"""What all policies share: their arms and their budget, the check of them, and the plan."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lastarm.errors import require_budget, whole_number
+from lastarm.events import Pull
 from lastarm.plan import Plan
-from lastarm.policy import Algorithm, Rounds
+from lastarm.policy import Algorithm, Policy, Rounds
 
 
 @dataclass(eq=False)
-class FixedBudget(Rounds):
+class Budgeted(Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
     name: ClassVar[str]
@@ -24,16 +25,42 @@ class FixedBudget(Rounds):
         self.arms = whole_number("arms", self.arms, 1, "the number of settings to choose from")
         self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
         require_budget(self.budget, self.arms, self.least_budget)
-        super().__init__(self.algorithm())
 
-    @abstractmethod
-    def algorithm(self) -> Algorithm:
-        """The rounds, from the beginning."""
-
-    @abstractmethod
     def least_budget(self, arms: int) -> int:
-        """The least budget with which every one of `arms` arms is pulled in the first round."""
+        """The least budget for so many arms: one pull each, unless a policy needs more or less."""
+        return arms
 
     def plan(self) -> Plan:
         """What will be spent, rung by rung, if no arm fails."""
         return Plan.of(dataclasses.replace(self))
+
+
+@dataclass(eq=False)
+class InRounds(Rounds, Budgeted):
+    """A policy whose algorithm goes round by round."""
+
+    def __post_init__(self) -> None:
+        Budgeted.__post_init__(self)
+        Rounds.__init__(self, self.algorithm() if self.arms > 1 else self.only_arm())
+
+    @abstractmethod
+    def algorithm(self) -> Algorithm:
+        """The rounds, from the beginning, for two arms or more."""
+
+    def only_arm(self) -> Algorithm:
+        """With nothing to choose, the arm gets the whole budget."""
+        yield [Pull(0, upto=self.budget)]
+        return 0
+
+
+@dataclass(eq=False)
+class Adaptive(InRounds):
+    """A policy whose looks depend on what it sees, so that its plan can only be an upper bound."""
+
+    def most_observations(self) -> int:
+        """How many losses it may look at: no more than it makes pulls, unless it knows better."""
+        return self.budget
+
+    def plan(self) -> Plan:
+        """The most that can be spent."""
+        return Plan((), self.budget, self.most_observations(), exact=False)

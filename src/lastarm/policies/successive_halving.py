@@ -9,14 +9,14 @@ from typing import ClassVar
 from lastarm.errors import whole_number
 from lastarm.events import Pull
 from lastarm.integers import ceil_log
-from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policies.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 
 
 def successive_halving(arms: Iterable[int], budget: int, eta: int = 2) -> Algorithm:
     """The paper's figure "Successive Halving Algorithm", with any integer eta in place of 2."""
     S, R = list(arms), 0  # S_0 = [n]
-    rounds = max(1, ceil_log(len(S), eta))  # a single arm still gets the budget
+    rounds = ceil_log(len(S), eta)
     for _ in range(rounds):
         R += budget // (len(S) * rounds)  # R_k = R_{k-1} + r_k
         losses = yield [Pull(arm, upto=R) for arm in S]
@@ -25,7 +25,7 @@ def successive_halving(arms: Iterable[int], budget: int, eta: int = 2) -> Algori
 
 
 @dataclass(eq=False)
-class SuccessiveHalving(FixedBudget):
+class SuccessiveHalving(InRounds):
     """Pull all arms a little, drop the worse half, and give what was saved to the rest.
 
     There are ⌈log₂ n⌉ rungs. Rung k gives each of its |S_k| arms r_k = ⌊B / (|S_k|·⌈log₂ n⌉)⌋

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, lcm
+from math import ceil
 from typing import ClassVar
 
 from lastarm.events import Pull
-from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policies.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 
 
 def log_bar(n: int) -> Fraction:
     """Their loḡ(n) = 1/2 + Σ_{i=2…n} 1/i, exactly."""
-    common = lcm(*range(1, n + 1), 2)  # adding fraction to fraction is slow for many arms
-    return Fraction(common // 2 + sum(common // i for i in range(2, n + 1)), common)
+    return Fraction(1, 2) + _sum_of_inverses(2, n + 1)
+
+
+def _sum_of_inverses(start: int, stop: int) -> Fraction:
+    """By halves, since adding many fractions one by one is slow."""
+    if stop - start < 20:
+        return sum((Fraction(1, i) for i in range(start, stop)), Fraction(0))
+    middle = (start + stop) // 2
+    return _sum_of_inverses(start, middle) + _sum_of_inverses(middle, stop)
 
 
 def successive_rejects(arms: Iterable[int], budget: int) -> Algorithm:
     """Their figure 3: phase k brings the arms left to n_k pulls each, and drops the worst."""
     A, level = list(arms), 0  # A_1 = {1, …, K}; their K is our n
     n = len(A)
-    if n == 1:  # no phase, no comparison: the only arm gets the budget
-        yield [Pull(A[0], upto=budget)]
     scale = (budget - n) / log_bar(n)
     for k in range(1, n):
         n_k = ceil(scale / (n + 1 - k))
@@ -36,7 +41,7 @@ def successive_rejects(arms: Iterable[int], budget: int) -> Algorithm:
 
 
 @dataclass(eq=False)
-class SuccessiveRejects(FixedBudget):
+class SuccessiveRejects(InRounds):
     """Drop the worst arm, n − 1 times, at levels that rise as fewer arms are left.
 
     Phase k of n − 1 brings each of the n + 1 − k arms left to

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lastarm.events import Pull
-from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policies.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 
 
@@ -19,7 +19,7 @@ def uniform_allocation(arms: Iterable[int], budget: int) -> Algorithm:
 
 
 @dataclass(eq=False)
-class UniformAllocation(FixedBudget):
+class UniformAllocation(InRounds):
     """Pull every arm equally often, then recommend the lowest loss: the baseline to beat.
 
     Each of the n arms gets ⌊B / n⌋ pulls and is looked at once, so there are n observations.
@@ -39,7 +39,3 @@ class UniformAllocation(FixedBudget):
     def algorithm(self) -> Algorithm:
         """The one round there is."""
         return uniform_allocation(range(self.arms), self.budget)
-
-    def least_budget(self, arms: int) -> int:
-        """One pull each."""
-        return arms

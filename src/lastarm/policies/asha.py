@@ -1,0 +1,155 @@
+"""ASHA: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht & Talwalkar (2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush, heappushpop
+from math import isfinite, nan
+from typing import ClassVar
+
+from lastarm.errors import NotAsked, whole_number
+from lastarm.events import Loss, Pull, Told
+from lastarm.integers import floor_log
+from lastarm.policies.budgeted import Budgeted
+from lastarm.policy import lowest
+
+
+class Rung:
+    """The arms that came to one level: which are the best 1/eta, and which of those still wait.
+
+    Two heaps hold the best and the rest, a third the arms that were not promoted yet, so taking in
+    a loss and finding the next arm to promote are O(log n).
+    """
+
+    def __init__(self, eta: int) -> None:
+        self._eta = eta
+        self._arrived = 0
+        self._top: list[tuple[float, int]] = []  # the best ⌊arrived / eta⌋, worst first
+        self._rest: list[tuple[float, int]] = []  # all others, best first
+        self._waiting: list[tuple[float, int]] = []  # not yet promoted, best first
+
+    def take(self, arm: int, loss: float) -> None:
+        """Rank a new arrival; one whose loss is not finite only counts."""
+        self._arrived += 1
+        if isfinite(loss):
+            heappush(self._waiting, (loss, arm))
+            worst = (-loss, -arm)
+            if self._top:  # push out the worst of the best
+                worst = heappushpop(self._top, worst)
+            heappush(self._rest, (-worst[0], -worst[1]))
+        while self._rest and len(self._top) < self._arrived // self._eta:
+            loss, arm = heappop(self._rest)
+            heappush(self._top, (-loss, -arm))
+
+    def promotable(self) -> int | None:
+        """The best arm that waits, if it is one of the best 1/eta."""
+        if self._waiting and self._top:
+            loss, arm = self._waiting[0]
+            if (-loss, -arm) >= self._top[0]:
+                return arm
+        return None
+
+    def promote(self) -> None:
+        """Let that arm go."""
+        heappop(self._waiting)
+
+
+@dataclass(eq=False)
+class ASHA(Budgeted):
+    """Successive Halving that never waits: promote whoever is good enough now, else begin an arm.
+
+    The levels are ⌊R / eta^s⌋, …, ⌊R / eta⌋, R, where R = `max_pulls`, s = ⌊log_eta R⌋. Asked for
+    a pull, it looks from the top level downwards for an arm among the best 1/eta of its level that
+    was not promoted yet; where there is none, it begins the next arm. An arm that is passed over
+    is only paused: as more arms arrive, it may come back. A pull that no longer fits into the
+    budget is passed over too.
+
+    >>> policy = ASHA(arms=9, budget=30, max_pulls=9)
+    >>> for pull in policy.ask(3):
+    ...     policy.tell(Loss(pull, 1.0 + pull.arm))
+    >>> policy.ask(2)  # one of the three is promoted, then the fourth arm begins
+    [Pull(arm=0, upto=3), Pull(arm=3, upto=1)]
+
+    With one worker it decides in the order of the arms; with several, what it does depends on who
+    finishes first, and only the journal says in which order that was. Ties go to the lower arm
+    number. A decision is O(log n).
+
+    Source: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht & Talwalkar, "A System for Massively
+    Parallel Hyperparameter Tuning" (MLSys 2020), algorithm 2.
+    """
+
+    name: ClassVar[str] = "asha"
+    max_pulls: int
+    eta: int = 3
+
+    def __post_init__(self) -> None:
+        R = self.max_pulls = whole_number(
+            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
+        )
+        eta = self.eta = whole_number(
+            "eta", self.eta, 2, "the part of a level that is promoted, as 1/eta"
+        )
+        super().__post_init__()
+        s = floor_log(R, eta)
+        self._levels: list[int] = [R // eta ** (s - k) for k in range(s + 1)]
+        self._rungs = [Rung(eta) for _ in self._levels]
+        self._begun = 0  # arms 0 … begun − 1 have been pulled
+        self._left = self.budget
+        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
+        self._latest: dict[int, float] = {}  # arm → latest loss, of healthy arms
+
+    def ask(self, n: int = 1) -> list[Pull]:
+        """Promotions first, from the top; then arms that have not begun."""
+        pulls: list[Pull] = []
+        while len(pulls) < n and (choice := self._choice()):
+            arm, k = choice
+            if k:
+                self._rungs[k - 1].promote()
+            else:
+                self._begun += 1
+            self._left -= self._cost(k)
+            self._asked[arm] = self._levels[k]
+            pulls.append(Pull(arm, upto=self._levels[k]))
+        return pulls
+
+    def _choice(self) -> tuple[int, int] | None:
+        """The arm to pull next, and the rung it goes to."""
+        for k in range(len(self._levels) - 1, 0, -1):
+            arm = self._rungs[k - 1].promotable()
+            if arm is not None and self._cost(k) <= self._left:
+                return arm, k
+        if self._begun < self.arms and self._cost(0) <= self._left:
+            return self._begun, 0
+        return None
+
+    def _cost(self, k: int) -> int:
+        """Pulls from one level to the next."""
+        return self._levels[k] - (self._levels[k - 1] if k else 0)
+
+    def tell(self, event: Told) -> None:
+        """Rank an arm at the level it came to."""
+        arm, upto = event.pull.arm, event.pull.upto
+        if self._asked.get(arm) != upto:
+            raise NotAsked(event.pull)
+        del self._asked[arm]
+        loss = event.value if isinstance(event, Loss) else nan
+        self._rungs[self._levels.index(upto)].take(arm, loss)
+        if isfinite(loss):
+            self._latest[arm] = loss
+        else:
+            self._latest.pop(arm, None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is in flight and nothing is left to ask."""
+        return not self._asked and self._choice() is None
+
+    @property
+    def recommendation(self) -> int | None:
+        """The arm with the lowest latest loss, at every moment."""
+        return lowest(self._latest)
+
+    def least_budget(self, arms: int) -> int:
+        """One arm at the first level; those that no longer fit do not begin."""
+        first: int = self.max_pulls // self.eta ** floor_log(self.max_pulls, self.eta)
+        return first

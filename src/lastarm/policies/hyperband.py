@@ -1,0 +1,151 @@
+"""Hyperband: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar (2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar, NamedTuple
+
+from lastarm.errors import whole_number
+from lastarm.events import Pull
+from lastarm.integers import ceil_div, floor_log
+from lastarm.policies.budgeted import InRounds
+from lastarm.policy import Algorithm, NoHealthyArm, ranking
+
+
+class Bracket(NamedTuple):
+    """A run of Successive Halving: how many arms begin, and the levels that the best come to."""
+
+    arms: int
+    levels: tuple[int, ...]
+    eta: int
+
+    @property
+    def pulls(self) -> int:
+        """What it costs if no arm was pulled before."""
+        cost = before = 0
+        for rung, level in enumerate(self.levels):
+            cost += max(1, self.arms // self.eta**rung) * (level - before)
+            before = level
+        return cost
+
+
+def brackets(max_pulls: int, eta: int) -> list[Bracket]:
+    """All brackets, the most daring first: algorithm 1's n, and its r_i in integers.
+
+    >>> [bracket.arms for bracket in brackets(max_pulls=243, eta=3)]
+    [243, 98, 41, 18, 9, 6]
+    >>> brackets(max_pulls=9, eta=3)[0]
+    Bracket(arms=9, levels=(1, 3, 9), eta=3)
+    """
+    R, s_max = max_pulls, floor_log(max_pulls, eta)
+    return [
+        Bracket(
+            arms=ceil_div((s_max + 1) * eta**s, s + 1),
+            levels=tuple(R // eta ** (s - i) for i in range(s + 1)),
+            eta=eta,
+        )
+        for s in range(s_max, -1, -1)
+    ]
+
+
+def hyperband(draw: Callable[[int], list[int]], opened: list[Bracket]) -> Algorithm:
+    """Their algorithm 1: Successive Halving from daring to cautious, each with arms of its own."""
+    winners: dict[int, float] = {}
+    for bracket in opened:
+        try:
+            winners |= yield from halving_to_levels(draw(bracket.arms), bracket)
+        except NoHealthyArm:
+            continue  # the next bracket has other arms
+    if not winners:
+        raise NoHealthyArm
+    return ranking(winners)[0]
+
+
+def halving_to_levels(
+    arms: list[int], bracket: Bracket
+) -> Generator[list[Pull], dict[int, float], dict[int, float]]:
+    """One bracket: its best arm, and that arm's loss."""
+    T, losses = arms, {}
+    for i, level in enumerate(bracket.levels):
+        losses = yield [Pull(arm, upto=level) for arm in T]
+        T = ranking(losses)[: max(1, len(arms) // bracket.eta ** (i + 1))]  # their top_k
+    return {T[0]: losses[T[0]]}
+
+
+@dataclass(eq=False)
+class Hyperband(InRounds):
+    """Successive Halving several times over, from many arms and short training to few and long.
+
+    With R = `max_pulls`, the most one arm may get, and s_max = ⌊log_eta R⌋, bracket s begins with
+    ⌈(s_max + 1)·eta^s / (s + 1)⌉ arms at level ⌊R / eta^s⌋, keeps the best 1/eta and multiplies
+    the level by eta, up to R. Which of them pays is not known beforehand, so all are run.
+
+    >>> print(Hyperband(arms=17, budget=69, max_pulls=9).plan())
+    rung    arms  pulls each  brought to  pulls in all
+       1       9           1           1             9
+       2       3           2           3            15
+       3       1           6           9            21
+       4       5           3           3            36
+       5       1           6           9            42
+       6       3           9           9            69
+
+    Under a budget, only brackets that still fit are opened, and where none does, `max_pulls` is
+    lowered by factors of eta until one does. Each bracket draws, by `seed`, arms that no other
+    has had; when there are none left, all can be drawn again, and go on from where they are.
+
+    Source: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: A Novel Bandit-Based
+    Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1.
+    """
+
+    name: ClassVar[str] = "hyperband"
+    max_pulls: int
+    eta: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.max_pulls = whole_number(
+            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
+        )
+        self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
+        self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
+        super().__post_init__()
+
+    def brackets(self) -> list[Bracket]:
+        """Those that are opened: they fit into the budget, one after the other."""
+        opened: list[Bracket] = []
+        max_pulls, left = self.max_pulls, self.budget
+        while not opened:
+            for published in brackets(max_pulls, self.eta):
+                bracket = published._replace(arms=min(published.arms, self.arms))
+                if bracket.pulls <= left:
+                    opened.append(bracket)
+                    left -= bracket.pulls
+            max_pulls = max(1, max_pulls // self.eta)
+        return opened
+
+    def algorithm(self) -> Algorithm:
+        """Their algorithm."""
+        random = Random(self.seed)
+        deck: list[int] = []
+
+        def draw(n: int) -> list[int]:
+            nonlocal deck
+            drawn, deck = deck[:n], deck[n:]
+            if len(drawn) < n:
+                deck = sorted(set(range(self.arms)) - set(drawn))
+                random.shuffle(deck)
+                missing = n - len(drawn)
+                drawn, deck = drawn + deck[:missing], deck[missing:]
+            return sorted(drawn)
+
+        return hyperband(draw, self.brackets())
+
+    def only_arm(self) -> Algorithm:
+        """One arm too gets no more than `max_pulls`."""
+        return self.algorithm()
+
+    def least_budget(self, arms: int) -> int:
+        """One pull of one arm, where `max_pulls` has been lowered to 1."""
+        return 1

@@ -1,0 +1,74 @@
+"""LUCB: Kalyanakrishnan, Tewari, Auer & Stone (2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import log, sqrt
+from typing import ClassVar
+
+from lastarm.events import Pull
+from lastarm.policies.confidence import Confidence
+from lastarm.policies.scaled import Scaled
+from lastarm.policy import Algorithm
+
+
+def lucb(arms: Iterable[int], budget: int, delta: float) -> Algorithm:
+    """Their algorithm LUCB1, for the one best arm."""
+    arms, seen = list(arms), Scaled()
+    n, left, t = len(arms), budget - len(arms), 1
+    yield from seen.look(Pull(arm, upto=1) for arm in arms)
+    # Among arms with as many pulls, the lowest loss has the lowest bound; so there is no need to
+    # go through all arms in every round, only through the best of each number of pulls.
+    peers: dict[int, list[tuple[float, int]]] = {1: []}  # pulls → heap of (loss, arm)
+    for arm in seen.losses:
+        heappush(peers[1], (seen.losses[arm], arm))
+
+    def radius(arm: int) -> float:  # β(u, t)
+        return sqrt(log(5 / 4 * n * t**4 / delta) / (2 * seen.pulls[arm]))
+
+    while len(seen.pulls) > 1 and left >= 2:
+        _, h = min(heap[0] for heap in peers.values())  # the best by its mean
+        _take(peers, seen.pulls[h])
+        firsts = (heap[0][1] for heap in peers.values())
+        l = min(firsts, key=lambda arm: (seen.mean(arm) - radius(arm), arm))  # noqa: E741
+        if seen.mean(h) + radius(h) < seen.mean(l) - radius(l):
+            return h
+        _take(peers, seen.pulls[l])
+        yield from seen.look(Pull(arm, upto=seen.pulls[arm] + 1) for arm in (h, l))
+        for arm in (h, l):
+            if arm in seen.pulls:
+                heappush(peers.setdefault(seen.pulls[arm], []), (seen.losses[arm], arm))
+        left, t = left - 2, t + 1
+    return seen.best()
+
+
+def _take(peers: dict[int, list[tuple[float, int]]], pulls: int) -> None:
+    """Take out the best of those with so many pulls."""
+    heappop(peers[pulls])
+    if not peers[pulls]:
+        del peers[pulls]
+
+
+@dataclass(eq=False)
+class LUCB(Confidence):
+    """Pull the best arm so far and its strongest rival, until they are told apart.
+
+    In round t an arm with u pulls has the confidence radius β(u, t) = √(ln(k₁·n·t⁴/δ) / 2u), with
+    their k₁ = 5/4. The rival is the arm whose loss could be lowest. It ends when the best arm's
+    upper bound is below the rival's lower bound. Every pull is looked at: at most B observations.
+
+    >>> policy = LUCB(arms=3, budget=100)
+    >>> policy.ask(3)
+    [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
+
+    Source: Kalyanakrishnan, Tewari, Auer & Stone, "PAC Subset Selection in Stochastic Multi-armed
+    Bandits" (ICML 2012), algorithm LUCB1 with m = 1 and ε = 0.
+    """
+
+    name: ClassVar[str] = "lucb"
+
+    def algorithm(self) -> Algorithm:
+        """Their algorithm."""
+        return lucb(range(self.arms), self.budget, self.delta)

@@ -1,0 +1,60 @@
+"""Latest losses on a scale from 0 to 1: what the policies that reason about chance look at.
+
+Their papers assume rewards in [0, 1]. Losses are scaled by the least and the greatest that were
+told so far, so the estimates of all arms move when a new extreme is seen. The mean of an arm's
+draws, μ̂, is its latest loss: arms whose draws are random average them themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from math import inf
+
+from lastarm.events import Pull
+from lastarm.policy import NoHealthyArm, lowest
+
+
+class Scaled:
+    """The healthy arms that were looked at: how often each was pulled, and its scaled loss."""
+
+    def __init__(self) -> None:
+        self.pulls: dict[int, int] = {}  # T_i; an arm that is not here is out
+        self.losses: dict[int, float] = {}  # the latest, as told
+        self._least, self._greatest = inf, -inf
+
+    def look(self, pulls: Iterable[Pull]) -> Generator[list[Pull], dict[int, float], None]:
+        """Have pulls performed and take in what became of them; `yield from` it."""
+        asked = list(pulls)
+        try:
+            losses = yield asked
+        except NoHealthyArm:
+            losses = {}
+        for pull in asked:
+            if pull.arm in losses:
+                self.pulls[pull.arm] = max(pull.upto, self.pulls.get(pull.arm, 0))
+                self.losses[pull.arm] = losses[pull.arm]
+                self._least = min(self._least, losses[pull.arm])
+                self._greatest = max(self._greatest, losses[pull.arm])
+            else:
+                self.pulls.pop(pull.arm, None)
+                self.losses.pop(pull.arm, None)
+
+    def mean(self, arm: int) -> float:
+        """The latest loss of an arm, from 0, the least told so far, to 1, the greatest."""
+        span = self._greatest - self._least
+        return (self.losses[arm] - self._least) / span if span else 0.0
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """What a mean depends on besides its own loss; it changes only with a new extreme."""
+        return self._least, self._greatest
+
+    def best(self, among: Iterable[int] | None = None) -> int:
+        """The healthy arm with the lowest latest loss; ties go to the lower number."""
+        healthy = self.losses
+        if among is not None:
+            healthy = {arm: healthy[arm] for arm in among if arm in healthy}
+        best = lowest(healthy)
+        if best is None:
+            raise NoHealthyArm
+        return best
