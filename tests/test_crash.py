@@ -5,12 +5,14 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from lastarm import RecordedCurves, Result, SuccessiveHalving, search
+from lastarm import RecordedCurves, Result, Serial, SuccessiveHalving, search
 from lastarm.errors import JournalNotWritten
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import Journal, read
@@ -167,3 +169,56 @@ def test_when_the_disk_is_full_nothing_that_counted_is_lost(tmp_path: Path) -> N
         saved = read(path)
         assert all(event in saved for event in counted if not isinstance(event, Pull))
         assert play(path).digest == digest
+
+
+def test_opening_on_a_full_disk_is_an_error_that_says_so(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, before[1]))
+    try:
+        play_until_refused(tmp_path / "search.jsonl", "File too large")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert play(tmp_path / "search.jsonl").complete
+
+
+def test_after_a_power_cut_all_that_counted_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk holds what was synced, and any part of what was written since."""
+    path, image = tmp_path / "search.jsonl", tmp_path / "image.jsonl"
+    digest = play(tmp_path / "whole.jsonl").digest
+    synced = b""
+    moments: list[tuple[bytes, bytes, list[Loss]]] = []  # on the disk, written, counted
+    counted: list[Loss] = []
+    fsync = os.fsync
+
+    def noting_fsync(descriptor: int) -> None:
+        nonlocal synced
+        fsync(descriptor)
+        synced = path.read_bytes() if path.exists() else b""
+
+    def note(event: Event) -> None:
+        if isinstance(event, Loss):
+            counted.append(event)
+        moments.append((synced, path.read_bytes(), list(counted)))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", noting_fsync)
+        rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
+        runner = partial(Serial, group=3)
+        search(
+            RecordedCurves(TABLE), rows, policy=policy, runner=runner, journal=path, on_event=note
+        )
+
+    random = np.random.default_rng(0)
+    for on_disk, written, losses in moments:
+        for _ in range(5):
+            tail = bytearray(written[len(on_disk) :])
+            for start in range(0, len(tail), 64):  # sectors, each of which may be lost
+                if random.random() < 0.5:
+                    tail[start : start + 64] = bytes(len(tail[start : start + 64]))
+            kept = int(random.integers(0, len(tail) + 1))
+            image.write_bytes(on_disk + tail[:kept])
+            saved = read(image)
+            assert all(loss in saved for loss in losses)
+            assert play(image).digest == digest

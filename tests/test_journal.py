@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import warnings
@@ -22,6 +21,7 @@ from lastarm.errors import (
     JournalLocked,
     JournalNotWritten,
     JournalRepaired,
+    OtherFormat,
     OtherSearch,
     ReplayDiverged,
 )
@@ -120,7 +120,8 @@ def test_a_finished_search_is_not_run_again(tmp_path: Path) -> None:
     [
         ({"budget": 129}, "budget was 128 and is now 129"),
         ({"seed": 1}, "seed was 0 and is now 1"),
-        ({"table": [row[::-1] for row in TABLE]}, "table was '"),
+        ({"table": [row[::-1] for row in TABLE]}, "trainer.table was '"),
+        ({"table": [[*row, row[-1]] for row in TABLE]}, "trainer.table was '"),
         ({"table": TABLE[:8]}, "arms was 16 and is now 8"),
     ],
 )
@@ -242,9 +243,14 @@ def test_whole_lines_that_were_never_written_by_us_are_refused(tmp_path: Path) -
         path.write_bytes(line + _summed(body))
         with pytest.raises(JournalDamaged, match="line 2"):
             read(path)
+
+
+def test_a_journal_of_another_format_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    line, _ = encode(OPENED, 0, "")
     newer = line.replace(b'"format":1', b'"format":2').rpartition(b',"sum"')[0].decode()
     path.write_bytes(_summed(newer))
-    with pytest.raises(JournalDamaged, match="format 2"):
+    with pytest.raises(OtherFormat, match="is of format 2, and this version of lastarm knows"):
         read(path)
 
 
@@ -255,8 +261,10 @@ def _summed(body: str) -> bytes:
 
 def test_a_journal_that_cannot_be_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(JournalNotWritten, match="Is a directory"):
-        play(tmp_path / "folder")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe", "/", "/dev/full"):
+        with pytest.raises(JournalError, match="not a file that can be written to"):
+            play(tmp_path / name)
     with pytest.raises(JournalNotWritten, match="No such file"):
         play(tmp_path / "missing" / "search.jsonl")
     with pytest.raises(JournalError, match="cannot be read"):
@@ -290,15 +298,35 @@ def test_a_dead_writers_lock_holds_nobody_up(tmp_path: Path) -> None:
         Journal(path, OPENED).close()
 
 
-def test_two_that_create_at_once_do_not_overwrite_each_other(tmp_path: Path) -> None:
+def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:
     path = tmp_path / "search.jsonl"
-    with Journal(path, OPENED) as journal:
-        journal.append(Pull(0, 1))
-        journal.sync()
-        shutil.copy(path, tmp_path / "copy")
-        with pytest.raises(JournalLocked):
-            Journal(path, OPENED)
-    assert path.read_bytes() == (tmp_path / "copy").read_bytes()
+    with Journal(path, OPENED):
+        (tmp_path / "soft.jsonl").symlink_to(path)
+        (tmp_path / "hard.jsonl").hardlink_to(path)
+        for name in ("soft.jsonl", "hard.jsonl"):
+            with pytest.raises(JournalLocked):
+                Journal(tmp_path / name, OPENED)
+
+
+def test_of_many_that_create_at_once_one_wins(tmp_path: Path) -> None:
+    race = (
+        "import sys; from lastarm.journal import Journal\n"
+        "from lastarm.errors import JournalLocked; from lastarm.events import Opened, Pull\n"
+        "try:\n"
+        "    with Journal(sys.argv[1], Opened(0, {'name': 'uniform'}, {}, {})) as journal:\n"
+        "        journal.append(Pull(0, 1)); journal.sync()\n"
+        "        print('won', flush=True); sys.stdin.read()\n"
+        "except JournalLocked: print('locked', flush=True)\n"
+    )
+    command = [sys.executable, "-c", race, str(tmp_path / "search.jsonl")]
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)
+    ]
+    said = [racer.stdout.readline() for racer in racers if racer.stdout]
+    for racer in racers:
+        racer.communicate()
+    assert sorted(said) == [b"locked\n"] * 3 + [b"won\n"]
+    assert read(tmp_path / "search.jsonl") == [OPENED, Pull(0, 1)]
 
 
 def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) -> None:

@@ -1,27 +1,83 @@
 """Every law over every policy and every runner."""
 
+import math
+import random
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
 
-from lastarm import Serial, Simulated
-from lastarm.policies import POLICIES, SuccessiveHalving
+from lastarm import Loss, Pull, Serial, Simulated
+from lastarm.errors import NotAsked
+from lastarm.events import Told
+from lastarm.integers import ceil_log
+from lastarm.policies import (
+    ASHA,
+    EXP3,
+    POLICIES,
+    Doubling,
+    Hyperband,
+    LilUCB,
+    SuccessiveHalving,
+    UniformAllocation,
+)
+from lastarm.policies.successive_halving import successive_halving
+from lastarm.policy import Algorithm
 from lastarm.runners import MakeRunner
 from lastarm.testing import policy_checks, runner_checks
 from lastarm.testing.policies import CheckPolicy, MakePolicy
 from lastarm.testing.runners import CheckRunner
 
-MAKERS: dict[str, MakePolicy] = {
-    **POLICIES,
+SYNCHRONOUS: dict[str, MakePolicy] = {
+    **{name: policy for name, policy in POLICIES.items() if name not in ("hyperband", "asha")},
     "successive-halving, eta 3": partial(SuccessiveHalving, eta=3),
     "successive-halving, eta 10": partial(SuccessiveHalving, eta=10),
+    "lil-ucb, proven": partial(LilUCB, constants="proven"),
+    "exp3, another seed": partial(EXP3, seed=7),
+    "doubling of rejects": partial(Doubling, of="successive-rejects"),
+    "doubling of uniform": partial(Doubling, of="uniform"),
+    "hyperband": partial(Hyperband, max_pulls=9),
+    "hyperband, eta 2, longer": partial(Hyperband, max_pulls=50, eta=2, seed=3),
+}
+BY_CHANCE = {"successive-elimination", "lucb", "lil-ucb", "lil-ucb, proven", "exponential-gap"}
+BY_CHANCE |= {"exp3", "exp3, another seed"}
+ASYNCHRONOUS: dict[str, MakePolicy] = {
+    "asha": partial(ASHA, max_pulls=9),
+    "asha, eta 2, longer": partial(ASHA, max_pulls=50, eta=2),
 }
 
 
 @pytest.mark.parametrize("check", policy_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", MAKERS)
-def test_policy(name: str, check: CheckPolicy) -> None:
-    check(MAKERS[name])
+@pytest.mark.parametrize("name", sorted(SYNCHRONOUS.keys() - BY_CHANCE))
+def test_policy_that_ranks(name: str, check: CheckPolicy) -> None:
+    check(SYNCHRONOUS[name])
+
+
+@pytest.mark.parametrize(
+    "check", policy_checks(only_ranks=False), ids=lambda check: check.__name__
+)
+@pytest.mark.parametrize("name", sorted(BY_CHANCE))
+def test_policy_that_reasons_about_chance(name: str, check: CheckPolicy) -> None:
+    check(SYNCHRONOUS[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["uniform", "successive-halving", "successive-halving, eta 3", "successive-rejects"]
+)
+def test_policy_that_goes_level_by_level(name: str) -> None:
+    for check in policy_checks(level_by_level=True):
+        check(SYNCHRONOUS[name])
+
+
+@pytest.mark.parametrize(
+    "check", policy_checks(synchronous=False), ids=lambda check: check.__name__
+)
+@pytest.mark.parametrize("name", ASYNCHRONOUS)
+def test_asynchronous_policy(name: str, check: CheckPolicy) -> None:
+    check(ASYNCHRONOUS[name])
 
 
 STEADY: dict[str, MakeRunner] = {
@@ -54,3 +110,101 @@ def test_steady_runner(name: str, check: CheckRunner) -> None:
 @pytest.mark.parametrize("name", FAULTY)
 def test_faulty_runner(name: str, check: CheckRunner) -> None:
     check(FAULTY[name])
+
+
+# Planted bugs: the laws must catch each of them.
+
+
+class TiesByThePreviousRanking(SuccessiveHalving):
+    def algorithm(self) -> Algorithm:
+        S, R, rounds = list(range(self.arms)), 0, ceil_log(self.arms, 2)
+        for _ in range(rounds):
+            R += self.budget // (len(S) * rounds)
+            losses = yield [Pull(arm, upto=R) for arm in S]
+            S = sorted(losses, key=losses.__getitem__)[: max(1, len(S) // 2)]
+        return S[0]
+
+
+class Spendthrift(SuccessiveHalving):
+    def algorithm(self) -> Algorithm:
+        return successive_halving(range(self.arms), 2 * self.budget)
+
+
+class Impatient(SuccessiveHalving):
+    def ask(self, n: int = 1) -> list[Pull]:
+        return [Pull(pull.arm, pull.upto + (n > 2)) for pull in super().ask(n)]
+
+
+class Gullible(UniformAllocation):
+    def tell(self, event: Told) -> None:
+        infinite = isinstance(event, Loss) and event.value == -math.inf
+        super().tell(Loss(event.pull, -1.0) if infinite else event)
+
+
+class Forgetful(UniformAllocation):
+    def tell(self, event: Told) -> None:
+        with suppress(NotAsked):
+            super().tell(event)
+
+
+class Moody(SuccessiveHalving):
+    def algorithm(self) -> Algorithm:
+        arms = list(range(self.arms))
+        random.shuffle(arms)
+        return successive_halving(arms, self.budget)
+
+
+@pytest.mark.parametrize(
+    "bug", [TiesByThePreviousRanking, Spendthrift, Impatient, Gullible, Forgetful, Moody]
+)
+def test_the_laws_catch_a_policy_with_a_bug(bug: MakePolicy) -> None:
+    caught = 0
+    for check in policy_checks(level_by_level=True):
+        try:
+            check(bug)
+        except Exception:
+            caught += 1
+    assert caught
+
+
+class WrongSeed(Serial):
+    def __init__(self, trainer: Any, configs: Any, seed: int) -> None:
+        super().__init__(trainer, configs, seed + 1)
+
+
+class HalfPrecision(Serial):
+    def wait(self) -> list[Told]:
+        return [
+            replace(result, value=float(np.float32(result.value)))
+            if isinstance(result, Loss)
+            else result
+            for result in super().wait()
+        ]
+
+
+class NoState(Serial):
+    def state(self, pull: Pull) -> Any:
+        return None
+
+
+class OtherAttempt(Serial):
+    def wait(self) -> list[Told]:
+        return [
+            replace(r, work=replace(r.work, attempt=r.work.attempt + 1)) for r in super().wait()
+        ]
+
+
+class Lossy(Serial):
+    def wait(self) -> list[Told]:
+        return super().wait()[1:]
+
+
+@pytest.mark.parametrize("bug", [WrongSeed, HalfPrecision, NoState, OtherAttempt, Lossy])
+def test_the_laws_catch_a_runner_with_a_bug(bug: MakeRunner) -> None:
+    caught = 0
+    for check in runner_checks():
+        try:
+            check(bug)
+        except Exception:
+            caught += 1
+    assert caught

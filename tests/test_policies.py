@@ -8,7 +8,7 @@ import pytest
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.plan import MOST_OBSERVATIONS
-from lastarm.policies import POLICIES
+from lastarm.policies import EXP3, LUCB, POLICIES, Doubling
 from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
 
 
@@ -52,9 +52,21 @@ def test_the_number_of_rungs_is_exact_at_powers(arms: int, eta: int, sizes: list
     assert [n for n, _, _ in rungs(SuccessiveHalving(arms, 10**6, eta))] == sizes
 
 
-@pytest.mark.parametrize("policy", POLICIES.values())
-def test_a_single_arm_gets_the_whole_budget(policy: Any) -> None:
-    assert rungs(policy(arms=1, budget=17)) == [(1, 17, 17)]
+@pytest.mark.parametrize("name", sorted(POLICIES.keys() - {"hyperband", "asha"}))
+def test_a_single_arm_gets_the_whole_budget(name: str) -> None:
+    policy = POLICIES[name](arms=1, budget=17)
+    assert policy.ask(3) == [Pull(0, 17)]
+    policy.tell(Loss(Pull(0, 17), 0.5))
+    assert policy.finished
+    assert policy.recommendation == 0
+
+
+@pytest.mark.parametrize("name", ["hyperband", "asha"])
+def test_a_single_arm_gets_no_more_than_max_pulls(name: str) -> None:
+    policy: Any = POLICIES[name]
+    assert (
+        policy(arms=1, budget=100, max_pulls=9).plan().pulls == {"hyperband": 9, "asha": 1}[name]
+    )
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 9, 64, 100, 200])
@@ -88,7 +100,7 @@ def test_a_budget_too_small_names_the_least_and_both_ways_out(policy: str, least
     POLICIES[policy](arms=9, budget=least - 1)
 
 
-@pytest.mark.parametrize("policy", POLICIES.values())
+@pytest.mark.parametrize("policy", [UniformAllocation, SuccessiveHalving, LUCB, EXP3, Doubling])
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "3x", "3", None, float("inf"), float("nan"), True])
 @pytest.mark.parametrize("argument", ["arms", "budget"])
 def test_what_is_no_count_is_refused_by_name(policy: Any, bad: Any, argument: str) -> None:
@@ -123,9 +135,22 @@ def test_many_arms_that_mostly_tie_are_rejected_quickly() -> None:
     assert plan.observations <= 60_000
 
 
-def test_asking_for_a_negative_number_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="n=-1"):
-        UniformAllocation(2, 2).ask(-1)
+def test_a_plan_counts_only_real_looks() -> None:
+    assert UniformAllocation(arms=3_000_000, budget=3_000_000).plan().observations == 3_000_000
+
+
+def test_a_round_that_asks_for_nothing_is_sent_nothing() -> None:
+    def idle_first() -> Algorithm:
+        losses = yield []
+        assert losses == {}
+        yield [Pull(0, 1)]
+        return 0
+
+    assert Rounds(idle_first()).ask() == [Pull(0, 1)]
+
+
+def test_asking_for_no_pulls_gives_none() -> None:
+    assert UniformAllocation(2, 2).ask(0) == UniformAllocation(2, 2).ask(-1) == []
 
 
 def test_a_pull_is_of_an_arm_and_upwards() -> None:

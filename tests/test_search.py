@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lastarm import (
@@ -21,7 +22,8 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.errors import AllArmsFailed, InvalidArgument, LastarmError
+from lastarm.canonical import fingerprint
+from lastarm.errors import AllArmsFailed, InvalidArgument, LastarmError, OtherSearch, Stuck
 from lastarm.events import Closed, Event, Work
 from lastarm.journal import read
 from lastarm.ledger import Ledger
@@ -110,7 +112,8 @@ def test_the_state_is_trained_again_where_only_the_closing_is_missing(tmp_path: 
     again = search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
     assert again.test_loss == 0.125
     assert sum(again.state[1:]) == 30
-    assert read(path)[-1] == Closed(0, 0.125)
+    assert read(path)[-1] == Closed(0, 0.125, trained=30)
+    assert again.spent.repeated == 30
 
 
 class Misbehaving(Counting):
@@ -131,7 +134,7 @@ class Misbehaving(Counting):
 
 
 def test_one_bad_arm_is_its_own_failure_and_the_search_goes_on(tmp_path: Path) -> None:
-    bad = ["exit", "raise", "half", None, math.nan, -math.inf, 1j]
+    bad = ["exit", "raise", "half", None, math.nan, -math.inf, [1]]
     configs = [{"loss": loss} for loss in [*bad, 0.5, 0.25]]
     result = search(
         Misbehaving(), configs, policy=UniformAllocation(9, 27), journal=tmp_path / "j.jsonl"
@@ -142,7 +145,7 @@ def test_one_bad_arm_is_its_own_failure_and_the_search_goes_on(tmp_path: Path) -
         1: "RuntimeError: boom",
         2: "BadLoss: the loss 'half' is a str, not a real number",
         3: "BadLoss: the loss None is a NoneType, not a real number",
-        6: "BadLoss: the loss 1j is a complex, not a real number",
+        6: "BadLoss: the loss [1] is a list, not a real number",
     }
     assert 'raise RuntimeError("boom")' in result.failures[1].traceback
     assert result.spent.pulls == 27, "a failed pull is booked"
@@ -312,6 +315,9 @@ def test_what_a_simulated_cluster_cannot_be_is_refused() -> None:
         Simulated(Counting(), CONFIGS, 0, failing=1.5)
     with pytest.raises(InvalidArgument, match="workers=0 will not do"):
         Simulated(Counting(), CONFIGS, 0, workers=0)
+    for bad in ({"slowdown": math.inf}, {"seconds_per_look": -1.0}, {"lease": 0.0}):
+        with pytest.raises(InvalidArgument, match=next(iter(bad))):
+            Simulated(Counting(), CONFIGS, 0, **bad)  # type: ignore[arg-type]
 
 
 def test_more_simulated_workers_take_less_virtual_time() -> None:
@@ -325,3 +331,78 @@ def test_more_simulated_workers_take_less_virtual_time() -> None:
         runner = partial(cluster, workers=workers)
         search(Counting(), CONFIGS, policy=UniformAllocation(16, 64), runner=runner)
     assert [simulated.now for simulated in clusters] == [80.0, 40.0, 20.0, 5.0]
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        result = search(Counting(interrupt_after=20), CONFIGS, policy=SuccessiveHalving(16, 128))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.complete
+
+
+def test_an_error_that_cannot_even_be_shown_is_still_only_that_arms() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    class Raising(Counting):
+        def loss(self, state: list[int]) -> float:
+            if state[0] == 0:
+                raise Unspeakable
+            return super().loss(state)
+
+    result = search(Raising(), CONFIGS, policy=UniformAllocation(16, 16))
+    assert result.failures[0].error == "Unspeakable: its message cannot be read"
+
+
+def test_a_policy_or_a_runner_that_breaks_its_contract_is_named() -> None:
+    class Silent(UniformAllocation):
+        def ask(self, n: int = 1) -> list[Pull]:
+            return []
+
+    class Idle(Serial):
+        def wait(self) -> list[Any]:
+            return []
+
+    with pytest.raises(Stuck, match=r"Silent.* asks for nothing"):
+        search(Counting(), CONFIGS, policy=Silent(16, 16))
+    with pytest.raises(Stuck, match=r"Idle.* with no result"):
+        search(Counting(), CONFIGS, policy=UniformAllocation(16, 16), runner=Idle)
+    with pytest.raises(InvalidArgument, match="group=0"):
+        Serial(Counting(), CONFIGS, 0, group=0)
+
+
+def test_what_a_journal_remembers_of_configs_and_data(tmp_path: Path) -> None:
+    class Fingerprinted(Counting):
+        def __init__(self, data: str) -> None:
+            super().__init__()
+            self.data = data
+
+        def fingerprint(self) -> dict[str, str]:
+            return {"name": self.data, "budget": self.data}
+
+    policy, path = UniformAllocation(2, 4), tmp_path / "j.jsonl"
+
+    def go(data: str, extra: Any) -> Any:
+        configs = [{"loss": 0.25, "extra": extra}, {"loss": 0.5, "extra": np.arange(3)}]
+        return search(Fingerprinted(data), configs, policy=policy, journal=path)
+
+    first = go("mnist", {"b", "a", "c"})
+    assert go("mnist", {"c", "b", "a"}).digest == first.digest
+    with pytest.raises(OtherSearch, match=r"trainer\.name was 'mnist' and is now 'cifar'"):
+        go("cifar", {"b", "a", "c"})
+    with pytest.raises(OtherSearch, match=r"space\.configs"):
+        go("mnist", {"b", "a"})
+    with pytest.raises(InvalidArgument, match="whether a object is the same next time"):
+        go("mnist", object())
+
+
+def test_what_is_a_configuration_in_one_string() -> None:
+    values: list[Any] = [1, 1.0, True, "1", None, [1], {"1": 1}, {1: 1}, np.arange(3), {1, 2}]
+    values += [np.arange(3.0), np.zeros((3, 1)), math.nan, len, Counting, {"a": {"b": 2}}]
+    prints = [fingerprint(value) for value in values]
+    assert len(set(prints)) == len(prints)
+    assert fingerprint(np.float64(0.5)) == fingerprint(0.5)
+    assert fingerprint({"a": 1, 2: "b"}) == fingerprint({2: "b", "a": np.int32(1)})

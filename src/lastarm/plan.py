@@ -32,20 +32,26 @@ class Plan:
        2       8           8          12           128
        3       4          16          28           192
        4       2          32          60           256
+
+    Where a policy's course depends on the losses it sees, there are no rungs, the plan is not
+    `exact`, and its pulls and observations are the most that there can be.
     """
 
     rungs: tuple[Rung, ...]
+    pulls: int  # over all arms and rungs
+    observations: int
+    exact: bool = True
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
         """The plan of a policy that has not begun, found by playing it where all losses tie."""
         rungs: list[Rung] = []
         level: dict[int, int] = {}
-        observations = policy.arms
-        while observations <= MOST_OBSERVATIONS:
+        observations = 0
+        while max(observations, policy.arms) <= MOST_OBSERVATIONS:
             pulls = policy.ask(policy.arms)
             if not pulls:
-                return cls(tuple(rungs))
+                return cls(tuple(rungs), sum(level.values()), observations)
             first = pulls[0]
             rungs.append(Rung(len(pulls), first.upto - level.get(first.arm, 0), first.upto))
             for pull in pulls:
@@ -56,16 +62,6 @@ class Plan:
             f"{policy} would look at more than {MOST_OBSERVATIONS:,} losses, too many to plan one "
             "by one. Draw fewer arms."
         )
-
-    @property
-    def pulls(self) -> int:
-        """Pulls over all arms and rungs."""
-        return sum(rung.arms * rung.pulls for rung in self.rungs)
-
-    @property
-    def observations(self) -> int:
-        """Losses looked at, over all rungs."""
-        return sum(rung.arms for rung in self.rungs)
 
     def __str__(self) -> str:
         lines = ["rung    arms  pulls each  brought to  pulls in all"]

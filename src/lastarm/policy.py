@@ -15,7 +15,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any, ClassVar, Protocol
 
-from lastarm.errors import InvalidArgument, NotAsked
+from lastarm.errors import NotAsked
 from lastarm.events import Loss, Pull, Told
 
 
@@ -70,6 +70,11 @@ def ranking(losses: Mapping[int, float]) -> list[int]:
     return sorted(sorted(losses), key=losses.__getitem__)  # the sort is stable
 
 
+def lowest(losses: Mapping[int, float]) -> int | None:
+    """The arm with the lowest loss, if there is any; ties go to the lower arm number."""
+    return min(losses, key=lambda arm: (losses[arm], arm), default=None)
+
+
 class NoHealthyArm(Exception):
     """Raised inside an algorithm, at its `yield`, when no arm of that round has a finite loss.
 
@@ -114,12 +119,9 @@ class Rounds:
 
     def ask(self, n: int = 1) -> list[Pull]:
         """At most `n` pulls of this round that were not given out yet."""
-        if n < 0:
-            raise InvalidArgument(f"n={n} will not do: ask for a number of pulls, 0 or more.")
         if not self._begun:
-            self._begun = True
             self._next_round()
-        pulls = list(islice(self._to_ask, n))
+        pulls = list(islice(self._to_ask, max(0, n)))
         for pull in pulls:
             self._asked[pull.arm] = pull.upto
         return pulls
@@ -128,9 +130,7 @@ class Rounds:
         """Take what became of a pull; with the last of a round, the algorithm goes on."""
         arm, upto = event.pull.arm, event.pull.upto
         if self._asked.get(arm) != upto:
-            raise NotAsked(
-                f"{event.pull} is not awaited: only what was asked can be told, and only once."
-            )
+            raise NotAsked(event.pull)
         del self._asked[arm]
         self._level[arm] = upto
         if isinstance(event, Loss) and isfinite(event.value):
@@ -149,28 +149,28 @@ class Rounds:
     @property
     def recommendation(self) -> int | None:
         """The algorithm's output once it has one; until then the lowest latest loss."""
-        if self._output is not None:
-            return self._output
-        lowest = min(self._losses.values(), default=None)
-        return min((arm for arm, loss in self._losses.items() if loss == lowest), default=None)
+        return lowest(self._losses) if self._output is None else self._output
 
     def _next_round(self) -> None:
         """Send the algorithm the losses it waits for, until it asks for a pull or returns."""
         while not self._to_tell:
             healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
             try:
-                if healthy:
-                    pulls = self._algorithm.send(healthy)
-                elif self._round:
+                if not self._begun:
+                    pulls = next(self._algorithm)
+                elif self._round and not healthy:
                     pulls = self._algorithm.throw(NoHealthyArm())
                 else:
-                    pulls = next(self._algorithm)
+                    pulls = self._algorithm.send(healthy)
             except StopIteration as end:
                 self._output = end.value
                 return
             except NoHealthyArm:
                 return
+            finally:
+                self._begun = True
             self._round = [pull.arm for pull in pulls]
+            assert len(set(self._round)) == len(self._round), "a round asks for each arm once"
             news = [pull for pull in pulls if self._is_news(pull)]
             self._to_ask, self._to_tell = iter(news), len(news)
 

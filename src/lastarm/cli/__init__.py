@@ -6,6 +6,7 @@ stopped by Ctrl-C and SIGTERM.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ for command in (demo, plan, replay):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one line, never a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an old terminal may not know every sign
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_: _say(message)
@@ -41,8 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         code = lastarm.main(arguments, prog_name="lastarm", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
         return code or 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "lastarm"
         message, code = f"{error.format_message()} See {path} --help.", 2
@@ -57,6 +64,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        message, code = f"the answer could not be written: {error.strerror or error}.", 2
     _say(message)
     return code
 

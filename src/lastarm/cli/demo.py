@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from lastarm.cli import show
 from lastarm.cli.digits_network import DigitsNetwork
-from lastarm.cli.options import Whole
+from lastarm.cli.options import whole
 from lastarm.errors import whole_number
 from lastarm.policies import SuccessiveHalving, UniformAllocation
 from lastarm.result import Result
@@ -21,7 +20,7 @@ ARMS, BUDGET = 64, 768
 
 
 @click.command()
-@click.option("--seed", type=Whole(), default=0, show_default=True, help="Decides every draw.")
+@click.option("--seed", type=whole, default=0, show_default=True, help="Decides every draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(seed: Any, as_json: bool) -> int:
     """Tune a small neural network on handwritten digits, twice with the same budget.
@@ -44,10 +43,10 @@ def demo(seed: Any, as_json: bool) -> int:
     misread = {name: trainer.share_misread(result.state) for name, result in results.items()}
     if as_json:
         fields = {
-            name: {**result.to_json(), "test_error": misread[name]}
+            name: {**result.as_dict(), "test_error": misread[name]}
             for name, result in results.items()
         }
-        print(json.dumps({"arms": ARMS, "budget": BUDGET, **fields}))
+        show.print_json({"arms": ARMS, "budget": BUDGET, **fields})
         return 0
 
     halving = results[SuccessiveHalving.name]
@@ -71,16 +70,17 @@ def _side_by_side(results: dict[str, Result], misread: dict[str, float]) -> Tabl
     for name in results:
         table.add_column(name, justify="right")
 
-    def add(label: str, *cells: str) -> None:
-        table.add_row(label, *cells)
-
     found = results.values()
-    add("recommended arm", *(f"{r.arm}" for r in found))
-    add("passes it was trained for", *(f"{r.curves[r.arm or 0][-1][0]}" for r in found))
-    add("validation loss", *(f"{r.loss:.4f}" for r in found))
-    add("test loss", *(f"{r.test_loss:.4f}" for r in found))
-    add("test digits misread", *(f"{share:.1%}" for share in misread.values()))
-    add("pulls spent", *(f"{r.spent.pulls:,}" for r in found))
-    add("looks at a loss", *(f"{r.spent.observations:,}" for r in found))
-    add("seconds of training", *(f"{r.spent.train_seconds:.1f}" for r in found))
+    rows = {
+        "recommended arm": [f"{r.arm}" for r in found],
+        "passes it was trained for": [f"{r.curves[r.arm or 0][-1][0]}" for r in found],
+        "validation loss": [f"{r.loss:.4f}" for r in found],
+        "test loss": [f"{r.test_loss:.4f}" for r in found],
+        "test digits misread": [f"{share:.1%}" for share in misread.values()],
+        "pulls spent": [f"{r.spent.pulls:,}" for r in found],
+        "looks at a loss": [f"{r.spent.observations:,}" for r in found],
+        "seconds of training": [f"{r.spent.train_seconds:.1f}" for r in found],
+    }
+    for label, cells in rows.items():
+        table.add_row(label, *cells)
     return table

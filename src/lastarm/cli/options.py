@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,56 +10,67 @@ import click
 
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES, SuccessiveHalving
-from lastarm.policies.fixed_budget import FixedBudget
+from lastarm.policies.budgeted import Budgeted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Whole(click.ParamType[Any]):
+def whole(text: str) -> Any:
     """A whole number, or else the text as it was given, for whoever takes it to refuse."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
-    name = "integer"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, if it is one."""
-        try:
-            return int(value)
-        except ValueError:
-            return value
+def real(text: str) -> Any:
+    """A real number, or else the text as it was given."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def policy_options(command: Command) -> Command:
-    """--policy, --budget, --eta, --seed and --json."""
-    for option in reversed(
-        (
-            click.option(
-                "--policy",
-                type=click.Choice(list(POLICIES)),
-                default=SuccessiveHalving.name,
-                show_default=True,
-                help="The algorithm that decides.",
-            ),
-            click.option(
-                "--budget", type=Whole(), required=True, help="Total pulls over all arms."
-            ),
-            click.option(
-                "--eta", type=Whole(), help="Keep the best 1/eta of a rung. [default: 2]"
-            ),
-            click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-        )
-    ):
+    """--policy, --budget, what some policies take besides, and --json."""
+    options = (
+        click.option(
+            "--policy",
+            type=click.Choice(list(POLICIES)),
+            default=SuccessiveHalving.name,
+            show_default=True,
+            help="The algorithm that decides.",
+        ),
+        click.option("--budget", type=whole, help="Total pulls over all arms."),
+        click.option(
+            "--eta", type=whole, help="Keep the best 1/eta. [default: 2 or, last two, 3]"
+        ),
+        click.option("--max-pulls", type=whole, help="The most of one arm: hyperband, asha."),
+        click.option("--delta", type=real, help="Chance of error allowed. [default: 0.05]"),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def make_policy(name: str, arms: int, budget: int, eta: int | None) -> FixedBudget:
-    """The policy of that name; an argument that it does not have is refused."""
-    arguments = {"arms": arms, "budget": budget}
-    if eta is not None:
-        if "eta" not in POLICIES[name].__dataclass_fields__:
+def takes(policy: str, option: str) -> bool:
+    """Whether the policy of that name has such an argument."""
+    return option in POLICIES[policy].__dataclass_fields__
+
+
+def make_policy(name: str, **options: Any) -> Budgeted:
+    """The policy of that name; an option that it does not have is refused, None is left out."""
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if not takes(name, option):
+            having = ", ".join(policy for policy in POLICIES if takes(policy, option))
             raise InvalidArgument(
-                f"eta={eta} will not do with {name}, which has no eta. Leave it out, or use "
-                f"--policy {SuccessiveHalving.name}."
+                f"{option}={value} will not do with {name}, which does not take it. Leave it out, "
+                f"or use one of {having}."
             )
-        arguments["eta"] = eta
-    return POLICIES[name](**arguments)
+    for field in dataclasses.fields(POLICIES[name]):
+        if field.default is dataclasses.MISSING and field.name not in given:
+            option = f"--{field.name.replace('_', '-')}"
+            raise InvalidArgument(f"{name} needs {option}. Add it, with a whole number.")
+    return POLICIES[name](**given)

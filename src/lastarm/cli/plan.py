@@ -2,55 +2,63 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
+from typing import Any
 
 import click
 from rich import box
 from rich.table import Table
 
 from lastarm.cli import show
-from lastarm.cli.options import Whole, make_policy, policy_options
+from lastarm.cli.options import make_policy, policy_options, whole
 from lastarm.plan import Plan
-from lastarm.policies import SuccessiveHalving
+from lastarm.policies import Hyperband, SuccessiveHalving
+from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.hyperband import brackets
+from lastarm.policy import describe
 from lastarm.theory import tolerated_settling
 
 
 @click.command()
-@click.option("--arms", type=Whole(), required=True, help="How many settings to choose from.")
+@click.option("--arms", type=whole, help="How many settings to choose from.")
 @policy_options
-def plan(arms: int, policy: str, budget: int, eta: int | None, as_json: bool) -> None:
+def plan(
+    arms: Any, policy: str, budget: Any, eta: Any, max_pulls: Any, delta: Any, as_json: bool
+) -> None:
     r"""Show what a search will spend, rung by rung, before anything is spent.
 
     For successive-halving it also shows, for each rank, how soon losses have to settle for the
-    best arm to be sure to win with this budget (Theorem 1 of the paper, turned round).
+    best arm to be sure to win with this budget (Theorem 1 of the paper, turned round). A policy
+    that decides by the losses it sees has no plan, only bounds. For hyperband, arms and budget
+    are those of all its brackets unless they are given.
 
     \b
     Example: lastarm plan --arms 10 --budget 1000
     """
-    chosen = make_policy(policy, arms, budget, eta)
+    if policy == Hyperband.name and max_pulls is not None:
+        # Enough for every bracket to open with arms of its own.
+        probe = Hyperband(1, 1, max_pulls, **({} if eta is None else {"eta": eta}))
+        published = brackets(probe.max_pulls, probe.eta)
+        arms = sum(bracket.arms for bracket in published) if arms is None else arms
+        budget = sum(bracket.pulls for bracket in published) if budget is None else budget
+    chosen = make_policy(
+        policy, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, delta=delta
+    )
     planned = chosen.plan()
     literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
-    settling = tolerated_settling(arms, budget) if literal else {}
+    settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}
     if as_json:
-        answer = {
-            "policy": policy,
-            "arms": arms,
-            "budget": budget,
-            "rungs": [
-                {"arms": rung.arms, "pulls": rung.pulls, "upto": rung.upto}
-                for rung in planned.rungs
-            ],
-            "pulls": planned.pulls,
-            "observations": planned.observations,
-            "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
-        }
-        print(json.dumps(answer))
+        show.print_json(_as_json(chosen, planned, settling))
         return
-    show.console.print(_rungs(planned, f"{chosen}"))
+    if planned.rungs:
+        show.console.print(_rungs(planned, f"{chosen}"))
+    most = "" if planned.exact else "At most "
     show.say(
-        f"{planned.pulls:,} pulls of a budget of {budget:,}, {planned.observations:,} looks at a "
-        "loss."
+        f"{most}{planned.pulls:,} pulls of a budget of {chosen.budget:,}, "
+        f"{planned.observations:,} looks at a loss."
     )
+    if not planned.exact:
+        show.say(f"{chosen} decides by what it sees, so this is all that can be said beforehand.")
     if settling:
         show.say(
             "\nThe best arm is sure to win if for each rank, before so many pulls, all losses are "
@@ -58,6 +66,25 @@ def plan(arms: int, policy: str, budget: int, eta: int | None, as_json: bool) ->
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
         show.console.print(_settling(settling))
+
+
+def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:
+    described = describe(chosen)
+    answer = {
+        "policy": described.pop("name"),
+        **described,
+        "rungs": [dataclasses.asdict(rung) for rung in planned.rungs],
+        "pulls": planned.pulls,
+        "observations": planned.observations,
+        "exact": planned.exact,
+        "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
+    }
+    if isinstance(chosen, Hyperband):
+        answer["brackets"] = [
+            {"arms": bracket.arms, "levels": bracket.levels, "pulls": bracket.pulls}
+            for bracket in chosen.brackets()
+        ]
+    return answer
 
 
 def _rungs(planned: Plan, title: str) -> Table:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf, isfinite
 from statistics import median
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -17,7 +19,16 @@ from lastarm.events import Event, Loss
 from lastarm.ledger import Ledger
 from lastarm.result import Result
 
-console = Console(highlight=False)
+
+class Terminal(Console):
+    """Standard output; whoever closes it early is told so by the caller, not by leaving."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command decide how to end."""
+        raise BrokenPipeError
+
+
+console = Terminal(highlight=False)
 
 MOST_ROWS = 30
 
@@ -26,6 +37,9 @@ MOST_ROWS = 30
 def progress(title: str, budget: int) -> Iterator[Callable[[Event], None]]:
     """A bar of pulls booked, on standard error, while that is a terminal; silent otherwise."""
     errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield lambda _: None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -34,7 +48,7 @@ def progress(title: str, budget: int) -> Iterator[Callable[[Event], None]]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[best]}"),
     )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task(title, total=budget, best="")
         ledger, best = Ledger(), inf
 
@@ -98,7 +112,7 @@ def answer(
         "a loss."
     )
     if spent.repeated:
-        say(f"Progress was lost, and {spent.repeated:,} pulls were trained again.")
+        say(f"Progress was lost; at most {spent.repeated:,} pulls were trained again.")
     if result.arm is not None:
         arms, far = len(result.curves.keys() | result.failures.keys()), int(min(level, longest))
         if arms * far > spent.pulls:
@@ -114,3 +128,19 @@ def answer(
 def say(sentence: str) -> None:
     """Print a sentence; the terminal wraps it, not we."""
     console.print(sentence, soft_wrap=True)
+
+
+def print_json(answer: Any) -> None:
+    """Print one line of JSON; what is not finite, which JSON lacks, is null."""
+    print(json.dumps(_finite(answer), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float() if not isfinite(value):
+            return None
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+    return value

@@ -1,13 +1,45 @@
-"""The paper's theory as code: what a budget guarantees.
+"""The four theorems, as budgets and bounds.
 
-The paper's words: ν_i is the limit of arm i's losses, with the arms numbered so that
-ν_1 < ν_2 ≤ … ≤ ν_n; γ̄(t) bounds how far any arm's loss after t pulls is from its limit; and
-γ̄⁻¹(α) is the time by which that is at most α.
+Where a function takes `settling`, it is the list of γ̄⁻¹((ν_i − ν_1)/2) for i = 2, …, n, as
+`Envelopes.gaps_settle` gives it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from lastarm.integers import ceil_log
+from lastarm.theory.envelopes import Array
+
+
+def halving_budget(settling: Sequence[float]) -> float:
+    """Theorem 1: with any budget above this, Successive Halving returns the best arm.
+
+    z = 2⌈log₂ n⌉ · max_{i=2…n} i·(1 + γ̄⁻¹((ν_i − ν_1)/2)).
+
+    >>> halving_budget([100, 1])
+    808
+    """
+    n = len(settling) + 1
+    return 2 * ceil_log(n, 2) * max(i * (1 + time) for i, time in enumerate(settling, start=2))
+
+
+def halving_budget_by_sum(settling: Sequence[float], *, as_printed: bool = False) -> float:
+    """Theorem 1's second, looser form: 2⌈log₂ n⌉ · (n + Σ γ̄⁻¹((ν_i − ν_1)/2)).
+
+    The sum has to run over i = 1, …, n, where the term of i = 1 is that of i = 2. As printed it
+    begins at 2, and is then no upper bound of the first form:
+
+    >>> halving_budget_by_sum([100, 1]), halving_budget_by_sum([100, 1], as_printed=True)
+    (816, 416)
+    """
+    n = len(settling) + 1
+    first = 0 if as_printed else settling[0]
+    return 2 * ceil_log(n, 2) * (n + first + sum(settling))
 
 
 def tolerated_settling(arms: int, budget: int) -> dict[int, float]:
@@ -23,8 +55,69 @@ def tolerated_settling(arms: int, budget: int) -> dict[int, float]:
 
     The condition is sufficient, not necessary. Nobody knows γ̄ beforehand: read the numbers as
     what this budget can stand.
-
-    Source: Jamieson & Talwalkar (2015), Theorem 1.
     """
     rounds = ceil_log(arms, 2)
     return {i: budget / (2 * i * rounds) - 1 for i in range(2, arms + 1)}
+
+
+def uniform_budget(settling: Sequence[float]) -> float:
+    """Theorem 2: with any budget above this, uniform allocation returns the best arm.
+
+    z = n · max_{i=2…n} γ̄⁻¹((ν_i − ν_1)/2), which is the term of i = 2. Theorem 3: there are losses
+    for which no smaller budget does; `adversary` makes them.
+    """
+    return (len(settling) + 1) * max(settling)
+
+
+def adversary(limits: Sequence[float], beta: Callable[[int], float], steps: int) -> Array:
+    """Theorem 3's losses: the best arm comes down to its limit, all others come up to theirs.
+
+    ℓ_{1,t} = ν_1 + β(t) and ℓ_{i,t} = ν_i − β(t), so that γ_i = γ̄ = β, for a β that decreases
+    to 0. While β(t) ≥ (ν_2 − ν_1)/2, some other arm looks at least as good as the best. The best
+    arm, of the least limit, is put last, so that it also loses ties; the losses end at the limits.
+
+    >>> adversary([0.0, 1.0], beta=lambda t: 1 / t, steps=4).tolist()
+    [[0.0, 0.5, 0.6666666666666667, 1.0], [1.0, 0.5, 0.3333333333333333, 0.0]]
+    """
+    best, *others = sorted(limits)
+    nu = np.array([*others, best])[:, np.newaxis]
+    sign = np.array([-1.0] * len(others) + [1.0])[:, np.newaxis]
+    shrinking = np.array([beta(t) for t in range(1, steps)] + [0.0])
+    losses: Array = nu + sign * shrinking
+    return losses
+
+
+def halving_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
+    """Theorem 4: ν of the arm that Successive Halving returns is at most this above ν_1.
+
+    ⌈log₂ n⌉ · 2γ̄(⌊B / (n⌈log₂ n⌉)⌋). Below one pull for each arm there is no bound.
+    """
+    rounds = ceil_log(arms, 2)
+    return rounds * 2 * _at(gamma, budget // (arms * rounds))
+
+
+def uniform_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
+    """Theorem 4: ν of the arm that uniform allocation returns is at most this above ν_1.
+
+    2γ̄(⌊B/n⌋).
+    """
+    return 2 * _at(gamma, budget // arms)
+
+
+def _at(gamma: ArrayLike, t: int) -> float:
+    """γ(t), counted from 1; past its end it stays as it is."""
+    bounds = np.asarray(gamma, dtype=float)
+    return float(bounds[min(t, len(bounds)) - 1])
+
+
+def hoeffding_envelope(arms: int, pulls: int, delta: float) -> float:
+    """§2: the mean of so many draws in [0, 1] is this close to its expectation, for all arms.
+
+    √(ln(4nT²/δ) / 2T), for all n arms and all T at once, with a chance of at least 1 − δ: by
+    Hoeffding's inequality each pair (i, T) is wrong with a chance of at most δ/(2nT²), and these
+    add up to δ·π²/12. The paper prints it without δ, as if δ were 1.
+
+    >>> round(hoeffding_envelope(arms=10, pulls=1000, delta=0.05), 4)
+    0.1012
+    """
+    return sqrt(log(4 * arms * pulls**2 / delta) / (2 * pulls))

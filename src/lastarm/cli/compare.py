@@ -1,0 +1,78 @@
+"""`lastarm replay --compare`: every policy at one budget, in one table."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from lastarm.cli import show
+from lastarm.cli.options import takes
+from lastarm.cli.table import Table
+from lastarm.errors import AllArmsFailed, BudgetTooSmall
+from lastarm.policies import POLICIES
+
+
+def compare(table: Table, options: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
+    """What each policy found and spent, and the signal that stopped it all, if one did."""
+    finals = table.curves.losses[table.rows, -1]
+    found: list[dict[str, Any]] = []
+    for name in POLICIES:
+        known = {key: value for key, value in options.items() if takes(name, key)}
+        try:
+            _, result, rows = table.play(table.policy(name, **known))
+        except (BudgetTooSmall, AllArmsFailed) as error:
+            found.append({"policy": name, "error": str(error)})
+            continue
+        if result.stopped_by:
+            return found, result.stopped_by
+        assert result.arm is not None
+        row = rows[result.arm]
+        final = float(table.curves.losses[row, -1])
+        better = int((finals < final).sum()) if isfinite(final) else len(finals) - 1
+        found.append(
+            {
+                "policy": name,
+                "arm": row,
+                "loss": result.loss,
+                "final_loss": final,
+                "better_arms": better,
+                "pulls": result.spent.pulls,
+                "observations": result.spent.observations,
+            }
+        )
+    return found, None
+
+
+def print_comparison(found: list[dict[str, Any]], table: Table, budget: int) -> None:
+    """The same as a table for people."""
+    rich = RichTable(box=box.SIMPLE_HEAD)
+    rich.add_column("policy", no_wrap=True)
+    for heading in ("arm", "loss", "final", "better", "pulls", "looks"):
+        rich.add_column(heading, justify="right")
+    for row in found:
+        if "error" in row:
+            continue
+        final = row["final_loss"]
+        rich.add_row(
+            row["policy"],
+            f"{row['arm']}",
+            f"{row['loss']:.6g}",
+            f"{final:.6g}" if isfinite(final) else "diverged",
+            f"{row['better_arms']:,}",
+            f"{row['pulls']:,}",
+            f"{row['observations']:,}",
+        )
+    full = len(table.rows) * table.columns
+    show.say(
+        f"{len(table.rows):,} arms with a budget of {budget:,} pulls, {budget / full:.1%} of "
+        f"training all of them to the end."
+    )
+    show.console.print(rich)
+    show.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
+    for row in found:
+        if "error" in row:
+            show.say(f"{row['policy']}: {escape(row['error'])}")

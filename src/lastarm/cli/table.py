@@ -1,0 +1,78 @@
+"""A table of recorded curves, as the command plays on it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lastarm.cli import show
+from lastarm.cli.options import make_policy, takes
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.policies import ASHA
+from lastarm.policies.budgeted import Budgeted
+from lastarm.result import Result
+from lastarm.runners import Serial
+from lastarm.search import search
+from lastarm.trainers import RecordedCurves
+
+GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
+
+
+class Played(NamedTuple):
+    """What a policy found, and which row of the file each arm was."""
+
+    policy: Budgeted
+    result: Result
+    rows: list[int]
+
+    @property
+    def row(self) -> int | None:
+        """The recommended row."""
+        return None if self.result.arm is None else self.rows[self.result.arm]
+
+
+class Table:
+    """Recorded curves, and the rows of them that are arms: all, or so many drawn by the seed."""
+
+    def __init__(self, file: str, arms: Any, seed: Any, seconds_per_pull: float = 0.0) -> None:
+        self.curves = RecordedCurves.load(file, seconds_per_pull=seconds_per_pull)
+        self.seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+        rows, self.columns = self.curves.losses.shape
+        self.rows = list(range(rows))
+        if arms is not None:
+            arms = whole_number("arms", arms, 1, "how many rows to draw")
+            if arms > rows:
+                raise InvalidArgument(
+                    f"arms={arms} will not do: the table has {rows} rows. Draw at most {rows}."
+                )
+            drawn = np.random.default_rng(self.seed).choice(rows, arms, replace=False)
+            self.rows = sorted(drawn.tolist())
+
+    def policy(self, name: str, **options: Any) -> Budgeted:
+        """A policy for this table: its longest curve and its seed are known."""
+        if takes(name, "max_pulls") and options.get("max_pulls") is None:
+            options["max_pulls"] = self.columns
+        if takes(name, "seed"):
+            options["seed"] = self.seed
+        return make_policy(name, arms=len(self.rows), **options)
+
+    def play(self, policy: Budgeted, journal: str | None = None) -> Played:
+        """Play a policy to its end, or until it is stopped."""
+        rows = self.rows
+        asynchronous = isinstance(policy, ASHA)
+        if asynchronous:  # it begins arms one by one, so the file's order must not matter
+            rows = np.random.default_rng(self.seed).permutation(rows).tolist()
+        group = 1 if asynchronous or self.curves.seconds_per_pull else GROUP
+        with show.progress(policy.name, policy.budget) as on_event:
+            result = search(
+                self.curves,
+                [{"row": row} for row in rows],
+                policy=policy,
+                runner=partial(Serial, group=group),
+                journal=journal,
+                seed=self.seed,
+                on_event=on_event,
+            )
+        return Played(policy, result, rows)
