@@ -25,7 +25,7 @@ def exponential_gap(arms: Iterable[int], budget: int, delta: float) -> Algorithm
         if _cost(S, T, t, halves) > left:  # spend it evenly and be done
             yield from seen.look(Pull(arm, T[arm] + left // len(S)) for arm in S)
             break
-        yield from _bring(seen, S, t, T)
+        S = yield from _brought(S, t, seen, T)
         reference = yield from median_elimination(S, halves, seen, T)
         bound = seen.mean(reference) + epsilon
         S = [arm for arm in S if arm in seen.pulls and seen.mean(arm) <= bound]
@@ -39,9 +39,8 @@ def median_elimination(
     """Even-Dar et al. (2006): a nearly best arm, by dropping the worse half again and again."""
     S = list(arms)
     for _, level in halves:
-        yield from _bring(seen, S, level, T)
-        S = sorted((arm for arm in S if arm in seen.pulls), key=lambda a: (seen.mean(a), a))
-        S = S[: (len(S) + 1) // 2]
+        S = yield from _brought(S, level, seen, T)
+        S = sorted(S, key=lambda arm: (seen.mean(arm), arm))[: (len(S) + 1) // 2]
     return seen.best(S)
 
 
@@ -63,11 +62,13 @@ def _cost(S: list[int], T: dict[int, int], t: int, halves: list[tuple[int, int]]
     return cost
 
 
-def _bring(
-    seen: Scaled, arms: list[int], level: int, T: dict[int, int]
-) -> Generator[list[Pull], dict[int, float], None]:
+def _brought(
+    arms: list[int], level: int, seen: Scaled, T: dict[int, int]
+) -> Generator[list[Pull], dict[int, float], list[int]]:
+    """Bring arms to a level, and note it; those that are still healthy."""
     yield from seen.look(Pull(arm, upto=level) for arm in arms)
     T.update((arm, max(level, T[arm])) for arm in arms)
+    return [arm for arm in arms if arm in seen.pulls]
 
 
 @dataclass(eq=False)

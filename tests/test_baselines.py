@@ -1,0 +1,144 @@
+"""The other policies against the naive forms of their papers' pseudo-code, on tables of ties."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lastarm import Loss, Pull
+from lastarm.papers.jamieson2015 import baselines
+from lastarm.papers.jamieson2015.pseudocode import Played
+from lastarm.policies import (
+    ASHA,
+    EXP3,
+    LUCB,
+    Doubling,
+    ExponentialGap,
+    Hyperband,
+    LilUCB,
+    SuccessiveElimination,
+    SuccessiveHalving,
+)
+from lastarm.policies.budgeted import Budgeted
+
+VALUES = [0.0, 0.25, 0.5, 1.0, math.inf, math.nan]
+tables = st.integers(2, 25).flatmap(
+    lambda n: st.lists(
+        st.lists(st.sampled_from([*VALUES[:4] * 3, *VALUES[4:]]), min_size=7, max_size=7),
+        min_size=n,
+        max_size=n,
+    )
+)
+
+
+def loss_of(table: list[list[float]]) -> Callable[[int, int], float]:
+    return lambda arm, pulls: table[arm][pulls % len(table[arm])]
+
+
+def play(policy: Budgeted, table: list[list[float]]) -> tuple[Played, list[Pull]]:
+    loss, level, asked = loss_of(table), dict.fromkeys(range(policy.arms), 0), []
+    while pulls := policy.ask(1):
+        (pull,) = pulls
+        asked.append(pull)
+        level[pull.arm] = pull.upto
+        policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
+    assert policy.finished
+    return Played(policy.recommendation, sum(level.values()), len(asked)), asked
+
+
+@pytest.mark.parametrize(
+    ("policy", "oracle", "arguments"),
+    [
+        (SuccessiveElimination, baselines.successive_elimination, {"delta": 0.05}),
+        (SuccessiveElimination, baselines.successive_elimination, {"delta": 0.9}),
+        (LUCB, baselines.lucb, {"delta": 0.05}),
+        (LUCB, baselines.lucb, {"delta": 0.9}),
+        (EXP3, baselines.exp3, {"seed": 0}),
+        (EXP3, baselines.exp3, {"seed": 5}),
+        (ExponentialGap, baselines.exponential_gap, {"delta": 0.05}),
+        (ExponentialGap, baselines.exponential_gap, {"delta": 0.9}),
+    ],
+)
+@settings(max_examples=60, deadline=None)
+@given(table=tables, times=st.sampled_from([1, 2, 7, 40]))
+def test_every_answer_pull_and_look_is_the_oracles(
+    policy: Any,
+    oracle: Callable[..., Played],
+    arguments: dict[str, Any],
+    table: list[list[float]],
+    times: int,
+) -> None:
+    n, B = len(table), times * len(table) + times
+    expected = oracle(loss_of(table), n, B, **arguments)
+    assert play(policy(n, B, **arguments), table)[0] == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=tables, times=st.sampled_from([1, 7, 40]), delta=st.sampled_from([0.05, 0.5]))
+def test_lil_ucb_is_the_oracles(table: list[list[float]], times: int, delta: float) -> None:
+    n, B = len(table), times * len(table)
+    expected = baselines.lil_ucb(loss_of(table), n, B, delta)
+    assert play(LilUCB(n, B, delta), table)[0] == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(table=tables, times=st.sampled_from([200, 400_000, 3_000_000]))
+def test_exponential_gap_with_a_budget_for_its_phases_is_the_oracles(
+    table: list[list[float]], times: int
+) -> None:
+    n, B = len(table), times * len(table)
+    expected = baselines.exponential_gap(loss_of(table), n, B, 0.9)
+    assert play(ExponentialGap(n, B, 0.9), table)[0] == expected
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), R=st.integers(1, 30), eta=st.sampled_from([2, 3, 4]))
+def test_hyperband_is_the_oracles(data: st.DataObject, R: int, eta: int) -> None:
+    probe = Hyperband(10**6, 10**9, R, eta)
+    sizes = [bracket.arms for bracket in probe.brackets()]
+    n, B = sum(sizes), sum(bracket.pulls for bracket in probe.brackets())
+    values = st.lists(st.sampled_from(VALUES), min_size=5, max_size=5)
+    table = data.draw(st.lists(values, min_size=n, max_size=n))
+    played, asked = play(Hyperband(n, B, R, eta, seed=data.draw(st.integers(0, 99))), table)
+    drawn = list(dict.fromkeys(pull.arm for pull in asked))  # in the order of their first pull
+    draws = [[drawn.pop(0) for _ in range(size)] for size in sizes]
+    assert played == baselines.hyperband(loss_of(table), draws, R, eta)
+
+
+@settings(max_examples=150, deadline=None)
+@given(table=tables, R=st.integers(1, 30), eta=st.sampled_from([2, 3, 4]), B=st.integers(3, 200))
+def test_asha_with_one_worker_is_the_oracles(
+    table: list[list[float]], R: int, eta: int, B: int
+) -> None:
+    policy = ASHA(len(table), B, R, eta)
+    expected = baselines.asha(loss_of(table), len(table), B, R, eta)
+    assert play(policy, table)[0] == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=tables, times=st.integers(1, 40))
+def test_doubling_is_halving_again_and_again_from_where_arms_are(
+    table: list[list[float]], times: int
+) -> None:
+    table = [[value if math.isfinite(value) else 2.0 for value in row] for row in table]
+    n, total = len(table), times * 5 * len(table)
+    loss, level, latest = loss_of(table), dict.fromkeys(range(n), 0), dict[int, float]()
+    B = SuccessiveHalving(n, 10**9).least_budget(n)
+    observations = 0
+    while True:
+        S, R, rounds = list(range(n)), 0, (n - 1).bit_length()
+        for _ in range(rounds):
+            R += B // (len(S) * rounds)
+            for i in S:
+                if level[i] < R:
+                    level[i], latest[i] = R, loss(i, R)
+                    observations += 1
+            S = sorted(S, key=lambda i: (latest[i], i))[: max(1, len(S) // 2)]
+        following = min(2 * B, total - sum(level.values()))
+        if following <= B:
+            break
+        B = following
+    assert play(Doubling(n, total), table)[0] == Played(S[0], sum(level.values()), observations)

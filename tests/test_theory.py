@@ -1,0 +1,321 @@
+"""Each theorem as a property: above its budget the best arm always wins, below it need not."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lastarm import (
+    RecordedCurves,
+    Result,
+    RunningMean,
+    SuccessiveHalving,
+    SuccessiveRejects,
+    UniformAllocation,
+    search,
+)
+from lastarm.errors import InvalidArgument
+from lastarm.integers import ceil_log
+from lastarm.policies import Doubling
+from lastarm.policies.budgeted import Budgeted
+from lastarm.theory import (
+    Envelopes,
+    Truth,
+    adversary,
+    audit,
+    envelope,
+    halving_budget,
+    halving_budget_by_sum,
+    halving_budget_of_example_2,
+    halving_regret,
+    hoeffding_envelope,
+    inverse_of_example_1,
+    settling_time,
+    sgd_envelope,
+    told_apart,
+    tolerated_settling,
+    uniform_budget,
+    uniform_budget_of_example_2,
+    uniform_regret,
+)
+
+Table = NDArray[np.float64]
+
+
+def played(policy: Budgeted, table: Table) -> Result:
+    return search(RecordedCurves(table), [{"row": i} for i in range(len(table))], policy=policy)
+
+
+@st.composite
+def settling_tables(draw: st.DrawFn, least_arms: int = 2) -> Table:
+    """Curves that jump about, tie often, and settle at limits of which the least is unique."""
+    n, steps = draw(st.integers(least_arms, 12)), draw(st.integers(1, 12))
+    grid = st.integers(0, 8).map(lambda k: k / 8)
+    rows = draw(st.lists(st.lists(grid, min_size=steps, max_size=steps), min_size=n, max_size=n))
+    table = np.array(rows)
+    best = draw(st.integers(0, n - 1))
+    table[:, -1] += 1 / 8
+    table[best, -1] = 0.0
+    return table
+
+
+@given(curve=st.lists(st.floats(-5, 5), min_size=1, max_size=20))
+def test_an_envelope_is_the_least_non_increasing_bound(curve: list[float]) -> None:
+    gamma = envelope(curve)
+    distance = np.abs(np.array(curve) - curve[-1])
+    assert (gamma >= distance).all()
+    assert all(later <= earlier for earlier, later in pairwise(gamma))
+    assert all(gamma[t] == distance[t:].max() for t in range(len(curve)))
+
+
+@given(table=settling_tables(), data=st.data())
+def test_once_told_apart_two_losses_are_in_the_order_of_their_limits(
+    table: Table, data: st.DataObject
+) -> None:
+    best = int(np.argmin(table[:, -1]))
+    other = data.draw(st.sampled_from([i for i in range(len(table)) if i != best]))
+    t_i, t_1 = (data.draw(st.integers(1, table.shape[1])) for _ in range(2))
+    gap = table[other, -1] - table[best, -1]
+    if told_apart(envelope(table[other]), envelope(table[best]), gap, t_i, t_1):
+        assert table[other, t_i - 1] > table[best, t_1 - 1]
+
+
+def test_with_the_printed_inequality_two_losses_can_tie() -> None:
+    table = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]])  # γ = 1/2 = half the gap, at t = 1
+    gamma = envelope(table).max(axis=0)
+    assert gamma[0] <= 0.5, "as printed, γ⁻¹(1/2) = 1"
+    assert table[0, 1] == table[1, 1], "and yet at t = 2 > 1 the losses tie"
+    assert settling_time(gamma, 0.5) == 3
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=settling_tables(), more=st.integers(1, 50))
+def test_theorem_1_above_its_budget_halving_finds_the_best_arm(table: Table, more: int) -> None:
+    z = halving_budget(Envelopes(table).gaps_settle)
+    policy = SuccessiveHalving(len(table), math.floor(z) + more)
+    assert played(policy, table).arm == int(np.argmin(table[:, -1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(table=settling_tables())
+def test_theorem_1_turned_round_is_theorem_1(table: Table) -> None:
+    settling = Envelopes(table).gaps_settle
+    n, z = len(table), int(halving_budget(settling))
+    for budget in (z, z + 1):
+        tolerated = tolerated_settling(n, budget)
+        covered = all(time < tolerated[i] for i, time in enumerate(settling, start=2))
+        assert covered == (budget > z)
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
+def test_theorem_1s_sum_is_a_bound_once_it_has_its_first_term(times: list[int]) -> None:
+    settling = sorted(times, reverse=True)  # a wider gap settles no later
+    assert halving_budget(settling) <= halving_budget_by_sum(settling)
+
+
+def test_theorem_1s_sum_as_printed_is_no_bound_and_its_budget_can_fail() -> None:
+    assert halving_budget([100, 1]) == 808
+    assert halving_budget_by_sum([100, 1], as_printed=True) == 416
+    steps = 120
+    best, second = np.full(steps, 0.0), np.full(steps, 0.5)
+    best[:99], second[:99] = 0.3, 0.2  # they cross until t = 99
+    third = np.full(steps, 10.0)
+    table = np.array([best, second, third])
+    assert Envelopes(table).gaps_settle == [100, 1]
+    assert played(SuccessiveHalving(3, 417), table).arm == 1, "above 416, and wrong"
+    assert played(SuccessiveHalving(3, 809), table).arm == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(table=settling_tables(), more=st.integers(1, 50))
+def test_theorem_2_above_its_budget_uniform_finds_the_best_arm(table: Table, more: int) -> None:
+    z = uniform_budget(Envelopes(table).gaps_settle)
+    policy = UniformAllocation(len(table), math.floor(z) + more)
+    assert played(policy, table).arm == int(np.argmin(table[:, -1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    limits=st.lists(st.integers(0, 50), min_size=2, max_size=10, unique=True),
+    scale=st.floats(0.5, 50),
+    data=st.data(),
+)
+def test_theorem_3_below_that_budget_uniform_loses_to_the_adversary(
+    limits: list[int], scale: float, data: st.DataObject
+) -> None:
+    steps, n = 200, len(limits)
+    table = adversary([float(nu) for nu in limits], lambda t: scale / t, steps)
+    settling = Envelopes(table).gaps_settle
+    assert settling[0] == max(settling)
+    z = int(uniform_budget(settling))
+    assume(z > n)
+    budget = data.draw(st.integers(n, z - 1))
+    assert played(UniformAllocation(n, budget), table).arm != n - 1
+    assert played(UniformAllocation(n, z), table).arm == n - 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=settling_tables(), times=st.integers(1, 20))
+def test_theorem_4_neither_is_ever_further_off_than_its_bound(table: Table, times: int) -> None:
+    n, gamma, best = len(table), Envelopes(table).joint, table[:, -1].min()
+    for policy, regret in (
+        (SuccessiveHalving(n, times * n * ceil_log(n, 2)), halving_regret),
+        (UniformAllocation(n, times * n), uniform_regret),
+    ):
+        arm = played(policy, table).arm
+        assert table[arm, -1] - best <= regret(gamma, n, policy.budget) + 1e-12
+
+
+def test_hoeffdings_envelope_holds_for_all_arms_and_times_at_once() -> None:
+    arms, pulls, delta, wrong = 20, 300, 0.2, 0
+    trainer = RunningMean(lambda config, random, k: random.random(k) < config["p"])
+    for run in range(100):
+        outside = False
+        for arm in range(arms):
+            p = (arm + 0.5) / arms
+            state = trainer.start({"p": p}, seed=1000 * run + arm)
+            for t in range(1, pulls + 1, 7):
+                state = trainer.train(state, t - state.pulls)
+                outside |= abs(trainer.loss(state) - p) > hoeffding_envelope(arms, t, delta)
+        wrong += outside
+    assert wrong <= delta * 100
+
+
+@pytest.mark.parametrize("arms", [2, 3, 10, 64, 1000])
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 20.0])
+@pytest.mark.parametrize("alpha", [0.001, 0.1, 0.4])
+def test_example_1s_inverse_is_late_enough(arms: int, sigma: float, alpha: float) -> None:
+    t = inverse_of_example_1(alpha, arms, sigma, delta=0.05)
+    for later in (1, 2, 10):
+        assert sgd_envelope(later * t, arms, sigma, delta=0.05) < alpha
+
+
+@pytest.mark.parametrize("n", [3, 10, 64, 1000])
+def test_example_2_follows_from_example_1_and_as_printed_does_not(n: int) -> None:
+    sigma, delta = 2.0, 0.05
+    terms = [a * inverse_of_example_1((a - 1) / n / 2, n, sigma, delta) for a in range(2, n + 1)]
+    halving = 2 * ceil_log(n, 2) * max(terms)
+    uniform = n * inverse_of_example_1(1 / n / 2, n, sigma, delta)
+    assert halving_budget_of_example_2(n, sigma, delta) == pytest.approx(halving)
+    assert uniform_budget_of_example_2(n, sigma, delta) == pytest.approx(uniform)
+    printed = halving_budget_of_example_2(n, sigma, delta, as_printed=True)
+    assert printed < 0.52 * halving
+    assert halving / uniform == pytest.approx(4 * ceil_log(n, 2) / n)
+    other = uniform_budget_of_example_2(n, sigma, delta, as_printed=True)
+    assert printed / other == pytest.approx(halving / uniform), "the ratio stands"
+
+
+def test_envelopes_are_of_finite_losses() -> None:
+    with pytest.raises(InvalidArgument, match="Leave out the arms that diverge"):
+        _ = Envelopes([[0.0, math.nan]]).joint
+
+
+# The doubling trick ----------------------------------------------------------------------------
+
+
+def enough(table: Table, most: int) -> int:
+    """B′: with this budget and every larger one, halving finds the best arm."""
+    n, best = len(table), int(np.argmin(table[:, -1]))
+    least = n * ceil_log(n, 2)
+    for budget in range(most, least - 1, -1):
+        if played(SuccessiveHalving(n, budget), table).arm != best:
+            return budget + 1
+    return least
+
+
+def spent_by_doubling(table: Table, enough: int) -> tuple[int, int, int]:
+    """Pulls when each run goes on from where arms are, when it starts anew; the last budget."""
+    n, steps = table.shape
+    rounds = ceil_log(n, 2)
+    level, cold, B = dict.fromkeys(range(n), 0), 0, n * rounds
+    while True:
+        S, R = list(range(n)), 0
+        for _ in range(rounds):
+            r = B // (len(S) * rounds)
+            R, cold = R + r, cold + r * len(S)
+            level |= {i: max(level[i], R) for i in S}
+            S = sorted(S, key=lambda i: (table[i, min(level[i], steps) - 1], i))
+            S = S[: max(1, len(S) // 2)]
+        if enough <= B:
+            return sum(level.values()), cold, B
+        B *= 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=settling_tables())
+def test_doubling_ends_below_twice_the_budget_and_spends_less_than_four_times(
+    table: Table,
+) -> None:
+    n, steps = table.shape
+    B_enough = enough(table, most=2 * n * ceil_log(n, 2) * steps)
+    warm, cold, last = spent_by_doubling(table, B_enough)
+    assert last < 2 * B_enough or last == n * ceil_log(n, 2)
+    assert warm <= cold < 2 * last
+    assert warm < 4 * B_enough
+
+
+def test_doubling_can_spend_more_than_twice_what_is_enough() -> None:
+    """The paper's 2B′ is of the last budget; the pulls of the runs before come on top."""
+    steps = 65
+    t = np.arange(1, steps + 1)
+    table = np.array([0.0 + 6.5 / t, 0.1 - 6.5 / t * 0.99, 0.2 - 6.5 / t])
+    table[:, -1] = [0.0, 0.1, 0.2]
+    B_enough = enough(table, most=2000)
+    warm, cold, last = spent_by_doubling(table, B_enough)
+    assert (B_enough, last) == (390, 768)
+    assert warm > 2 * B_enough
+    assert 2 * B_enough < cold < 4 * B_enough
+
+
+@settings(max_examples=60, deadline=None)
+@given(table=settling_tables(), times=st.integers(2, 40))
+def test_doubling_spends_only_what_is_new(table: Table, times: int) -> None:
+    n = len(table)
+    for of in ("successive-halving", "successive-rejects", "uniform"):
+        total = times * n * (ceil_log(n, 2) + 1)
+        result = played(Doubling(n, total, of), table)
+        assert result.spent.pulls == sum(curve[-1][0] for curve in result.curves.values())
+        assert result.spent.pulls <= total
+
+
+# The audit -------------------------------------------------------------------------------------
+
+
+def test_the_audit_finds_the_close_call_and_the_truth_tells_that_it_went_wrong() -> None:
+    steps = 40
+    table = np.array([np.full(steps, 0.5), np.full(steps, 0.6), np.full(steps, 5.0)])
+    table = np.vstack([table, 0.1 + 0.8 * 0.95 ** np.arange(steps)])  # a slow starter, dropped
+    table[0, :10], table[1, :10] = 0.7, 0.2
+    result = played(SuccessiveHalving(4, 40), table)
+    assert result.arm == 0
+    report = audit(result.curves, 0)
+    assert [e.arm for e in report.eliminations] == [3, 2]
+    assert [e.arm for e in report.close_calls] == [3]
+    assert Truth.of(table, 0).better == (3,)
+    assert Truth.of(table, 3).better == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=settling_tables(), times=st.integers(2, 30))
+def test_every_dropped_arm_is_audited(table: Table, times: int) -> None:
+    n = len(table)
+    for policy in (
+        SuccessiveHalving(n, times * n * ceil_log(n, 2)),
+        SuccessiveRejects(n, times * n + 1),
+    ):
+        result = played(policy, table)
+        assert result.arm is not None
+        report = audit(result.curves, result.arm)
+        last = {arm: curve[-1] for arm, curve in result.curves.items()}
+        furthest = max(level for level, _ in last.values())
+        dropped = {arm for arm, (level, _) in last.items() if level < furthest}
+        assert {e.arm for e in report.eliminations} == dropped - {result.arm}
+        for e in report.eliminations:
+            assert e.margin == last[e.arm][1] - last[result.arm][1]
+            assert e.moved >= 0
+        wrong = Truth.of(table, result.arm).better
+        assert all(table[arm, -1] < table[result.arm, -1] for arm in wrong)
