@@ -52,7 +52,13 @@ works = st.builds(
 texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 events = st.one_of(
     pulls,
-    st.builds(Loss, pulls, numbers, works, st.dictionaries(texts, st.integers() | texts)),
+    st.builds(
+        Loss,
+        pulls,
+        numbers,
+        works,
+        st.none() | st.dictionaries(texts, st.integers() | texts, min_size=1),
+    ),
     st.builds(Failure, pulls, texts, texts, works),
     st.builds(Closed, st.integers(0), st.none() | numbers),
     st.builds(

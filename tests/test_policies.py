@@ -8,7 +8,7 @@ import pytest
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.plan import MOST_OBSERVATIONS
-from lastarm.policies import EXP3, LUCB, POLICIES, Doubling
+from lastarm.policies import ASHA, EXP3, LUCB, POLICIES, Doubling
 from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
 
 
@@ -133,6 +133,17 @@ def test_a_plan_too_long_to_play_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_many_arms_that_mostly_tie_are_rejected_quickly() -> None:
     plan = SuccessiveRejects(arms=30_000, budget=40_000).plan()
     assert plan.observations <= 60_000
+
+
+@pytest.mark.parametrize("bad", [None, "0.5", 1j, [0.5], 10**400])
+def test_what_is_no_loss_is_refused_and_changes_nothing(bad: Any) -> None:
+    for policy in (UniformAllocation(2, 4), ASHA(2, 4, max_pulls=3)):
+        first, second = policy.ask(2)
+        with pytest.raises(InvalidArgument, match="tells of no loss"):
+            policy.tell(Loss(first, bad))
+        policy.tell(Loss(first, 0.5))
+        policy.tell(Loss(second, 0.25))
+        assert policy.recommendation == 1
 
 
 def test_a_plan_counts_only_real_looks() -> None:

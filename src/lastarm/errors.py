@@ -27,10 +27,13 @@ class InvalidArgument(LastarmError, ValueError):
 
 
 class BudgetTooSmall(InvalidArgument):
-    """The budget does not reach every arm once; `least` is one that does."""
+    """The budget does not reach every arm once.
+
+    `least` is a budget that does, `most_arms` how many arms this one reaches.
+    """
 
     def __init__(self, budget: int, arms: int, least: int, most_arms: int) -> None:
-        self.least = least
+        self.least, self.most_arms = least, most_arms
         super().__init__(
             f"budget={budget} is too small: with {arms} arms, one pull each in the first round "
             f"takes a budget of at least {least}. Raise the budget to {least}, or draw at most "

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastarm.errors import InvalidArgument
 
@@ -33,8 +32,7 @@ class Pull:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What it took to answer a pull, and whose work it was."""
 
     trained: int = 0  # pulls performed; more than were asked for when progress had been lost
@@ -44,33 +42,22 @@ class Work:
     attempt: int = 1
 
 
-NO_WORK = Work()
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):  # a tuple, because a policy may be told a million of them
     """The loss of `pull.arm` after `pull.upto` pulls; lower is better, nan and ±inf are worst."""
 
     pull: Pull
     value: float
-    work: Work = NO_WORK
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if type(self.value) is not float:
-            if not isinstance(self.value, Real) or isinstance(self.value, bool):
-                raise InvalidArgument(f"value={self.value!r} is no loss. Give a real number.")
-            object.__setattr__(self, "value", float(self.value))
+    work: Work = Work()
+    metrics: Mapping[str, Any] | None = None  # what else the trainer has to say
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """`pull` could not be performed: the arm raised or its worker died, as often as allowed."""
 
     pull: Pull
     error: str
     traceback: str = ""
-    work: Work = NO_WORK
+    work: Work = Work()
 
 
 @dataclass(frozen=True, slots=True)

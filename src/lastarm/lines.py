@@ -118,8 +118,8 @@ def _read_pull(fields: dict[str, Any]) -> Pull:
 
 
 def _read_loss(fields: dict[str, Any]) -> Loss:
-    value, metrics = float(fields["value"]), dict(fields.get("metrics", {}))
-    return Loss(_read_pull(fields), value, _read_work(fields), metrics)
+    metrics = dict(fields["metrics"]) if "metrics" in fields else None
+    return Loss(_read_pull(fields), float(fields["value"]), _read_work(fields), metrics)
 
 
 def _read_failure(fields: dict[str, Any]) -> Failure:

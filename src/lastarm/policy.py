@@ -15,7 +15,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any, ClassVar, Protocol
 
-from lastarm.errors import NotAsked
+from lastarm.errors import InvalidArgument, NotAsked
 from lastarm.events import Loss, Pull, Told
 
 
@@ -59,6 +59,14 @@ def describe(policy: Policy) -> dict[str, Any]:
     """
     arguments = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
     return {"name": policy.name, **arguments}
+
+
+def is_healthy(event: Told) -> bool:
+    """Whether it is a finite loss; what is no number at all is refused."""
+    try:
+        return isinstance(event, Loss) and isfinite(event.value)
+    except (TypeError, OverflowError):
+        raise InvalidArgument(f"{event} tells of no loss. Give a float as its value.") from None
 
 
 def ranking(losses: Mapping[int, float]) -> list[int]:
@@ -128,12 +136,12 @@ class Rounds:
 
     def tell(self, event: Told) -> None:
         """Take what became of a pull; with the last of a round, the algorithm goes on."""
-        arm, upto = event.pull.arm, event.pull.upto
+        arm, upto, healthy = event.pull.arm, event.pull.upto, is_healthy(event)
         if self._asked.get(arm) != upto:
             raise NotAsked(event.pull)
         del self._asked[arm]
         self._level[arm] = upto
-        if isinstance(event, Loss) and isfinite(event.value):
+        if isinstance(event, Loss) and healthy:
             self._losses[arm] = event.value
         else:
             self._losses.pop(arm, None)

@@ -3,55 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from heapq import heappop, heappush, heappushpop
-from math import isfinite, nan
+from heapq import heappop, heappush, heapreplace
+from itertools import pairwise
 from typing import ClassVar
 
 from lastarm.errors import NotAsked, whole_number
 from lastarm.events import Loss, Pull, Told
 from lastarm.integers import floor_log
 from lastarm.policies.budgeted import Budgeted
-from lastarm.policy import lowest
+from lastarm.policy import is_healthy, lowest
 
 
 class Rung:
-    """The arms that came to one level: which are the best 1/eta, and which of those still wait.
+    """The arms that came to one level: who is among the best 1/eta, and has not been promoted.
 
-    Two heaps hold the best and the rest, a third the arms that were not promoted yet, so taking in
-    a loss and finding the next arm to promote are O(log n).
+    Heaps hold the best, the rest, and those of the best that may be promoted, so taking in a loss
+    and finding the next arm to promote are O(log n).
     """
 
     def __init__(self, eta: int) -> None:
+        self.ready: list[
+            tuple[float, int]
+        ] = []  # best first; some may no longer be among the best
         self._eta = eta
         self._arrived = 0
-        self._top: list[tuple[float, int]] = []  # the best ⌊arrived / eta⌋, worst first
+        self._top: list[tuple[float, int]] = []  # the best ⌊arrived / eta⌋, negated: worst first
         self._rest: list[tuple[float, int]] = []  # all others, best first
-        self._waiting: list[tuple[float, int]] = []  # not yet promoted, best first
+        self._promoted: set[int] = set()
 
     def take(self, arm: int, loss: float) -> None:
-        """Rank a new arrival; one whose loss is not finite only counts."""
-        self._arrived += 1
-        if isfinite(loss):
-            heappush(self._waiting, (loss, arm))
-            worst = (-loss, -arm)
-            if self._top:  # push out the worst of the best
-                worst = heappushpop(self._top, worst)
+        """Rank a new arrival."""
+        if self._top and (-loss, -arm) > self._top[0]:  # it pushes out the worst of the best
+            worst = heapreplace(self._top, (-loss, -arm))
             heappush(self._rest, (-worst[0], -worst[1]))
-        while self._rest and len(self._top) < self._arrived // self._eta:
+            heappush(self.ready, (loss, arm))
+        else:
+            heappush(self._rest, (loss, arm))
+        self.arrive()
+
+    def arrive(self) -> None:
+        """Count one more arrival, and let the best grow by one where that makes room."""
+        self._arrived += 1
+        if self._rest and len(self._top) < self._arrived // self._eta:
             loss, arm = heappop(self._rest)
             heappush(self._top, (-loss, -arm))
+            if arm not in self._promoted:
+                heappush(self.ready, (loss, arm))
 
     def promotable(self) -> int | None:
-        """The best arm that waits, if it is one of the best 1/eta."""
-        if self._waiting and self._top:
-            loss, arm = self._waiting[0]
-            if (-loss, -arm) >= self._top[0]:
+        """The best arm that may be promoted."""
+        while self.ready:
+            loss, arm = self.ready[0]
+            if arm not in self._promoted and (-loss, -arm) >= self._top[0]:
                 return arm
+            heappop(self.ready)  # promoted, or pushed out since; it may come back
         return None
 
-    def promote(self) -> None:
+    def promote(self, arm: int) -> None:
         """Let that arm go."""
-        heappop(self._waiting)
+        heappop(self.ready)
+        self._promoted.add(arm)
 
 
 @dataclass(eq=False)
@@ -92,7 +103,10 @@ class ASHA(Budgeted):
         super().__post_init__()
         s = floor_log(R, eta)
         self._levels: list[int] = [R // eta ** (s - k) for k in range(s + 1)]
+        self._costs = [b - a for a, b in pairwise([0, *self._levels])]
         self._rungs = [Rung(eta) for _ in self._levels]
+        self._at = dict(zip(self._levels, self._rungs, strict=True))
+        self._below = list(enumerate(self._rungs[:-1], start=1))[::-1]  # from the top
         self._begun = 0  # arms 0 … begun − 1 have been pulled
         self._left = self.budget
         self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
@@ -104,40 +118,37 @@ class ASHA(Budgeted):
         while len(pulls) < n and (choice := self._choice()):
             arm, k = choice
             if k:
-                self._rungs[k - 1].promote()
+                self._rungs[k - 1].promote(arm)
             else:
                 self._begun += 1
-            self._left -= self._cost(k)
+            self._left -= self._costs[k]
             self._asked[arm] = self._levels[k]
             pulls.append(Pull(arm, upto=self._levels[k]))
         return pulls
 
     def _choice(self) -> tuple[int, int] | None:
         """The arm to pull next, and the rung it goes to."""
-        for k in range(len(self._levels) - 1, 0, -1):
-            arm = self._rungs[k - 1].promotable()
-            if arm is not None and self._cost(k) <= self._left:
-                return arm, k
-        if self._begun < self.arms and self._cost(0) <= self._left:
+        for k, below in self._below:
+            if below.ready and self._costs[k] <= self._left:
+                arm = below.promotable()
+                if arm is not None:
+                    return arm, k
+        if self._begun < self.arms and self._costs[0] <= self._left:
             return self._begun, 0
         return None
 
-    def _cost(self, k: int) -> int:
-        """Pulls from one level to the next."""
-        return self._levels[k] - (self._levels[k - 1] if k else 0)
-
     def tell(self, event: Told) -> None:
         """Rank an arm at the level it came to."""
-        arm, upto = event.pull.arm, event.pull.upto
+        arm, upto, healthy = event.pull.arm, event.pull.upto, is_healthy(event)
         if self._asked.get(arm) != upto:
             raise NotAsked(event.pull)
         del self._asked[arm]
-        loss = event.value if isinstance(event, Loss) else nan
-        self._rungs[self._levels.index(upto)].take(arm, loss)
-        if isfinite(loss):
-            self._latest[arm] = loss
+        if isinstance(event, Loss) and healthy:
+            self._latest[arm] = event.value
+            self._at[upto].take(arm, event.value)
         else:
             self._latest.pop(arm, None)
+            self._at[upto].arrive()  # it counts, but has no rank
 
     @property
     def finished(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
 from collections.abc import Sequence
@@ -108,7 +107,7 @@ class Simulated:
             seconds *= float(chance[2])  # it dies part of the way through
             result: Told = Failure(pull, "the simulated worker died", work=work)
         else:
-            result = dataclasses.replace(self._performer.perform(pull), work=work)
+            result = self._performer.perform(pull)._replace(work=work)
             if chance[3] < self._duplicating:
                 self._deliver(seconds * (1 + 5 * float(chance[4])), None, result)
         if seconds > self._lease:
