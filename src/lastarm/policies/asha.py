@@ -90,6 +90,7 @@ class ASHA(Budgeted):
     """
 
     name: ClassVar[str] = "asha"
+    adaptive: ClassVar[bool] = True
     max_pulls: int
     eta: int = 3
 
@@ -159,6 +160,10 @@ class ASHA(Budgeted):
     def recommendation(self) -> int | None:
         """The arm with the lowest latest loss, at every moment."""
         return lowest(self._latest)
+
+    def most_observations(self) -> int:
+        """Each arm once at each level, where the budget allows that."""
+        return min(self.budget, self.arms * len(self._levels))
 
     def least_budget(self, arms: int) -> int:
         """One arm at the first level; those that no longer fit do not begin."""

@@ -18,6 +18,7 @@ class Budgeted(Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
     name: ClassVar[str]
+    adaptive: ClassVar[bool] = False  # whether what it looks at depends on what it sees
     arms: int
     budget: int
 
@@ -31,8 +32,14 @@ class Budgeted(Policy):
         return arms
 
     def plan(self) -> Plan:
-        """What will be spent, rung by rung, if no arm fails."""
+        """What will be spent, rung by rung, if no arm fails; of an adaptive policy, the most."""
+        if self.adaptive:
+            return Plan((), self.budget, self.most_observations(), exact=False)
         return Plan.of(dataclasses.replace(self))
+
+    def most_observations(self) -> int:
+        """How many losses it may look at: no more than it makes pulls, unless it knows better."""
+        return self.budget
 
 
 @dataclass(eq=False)
@@ -51,16 +58,3 @@ class InRounds(Rounds, Budgeted):
         """With nothing to choose, the arm gets the whole budget."""
         yield [Pull(0, upto=self.budget)]
         return 0
-
-
-@dataclass(eq=False)
-class Adaptive(InRounds):
-    """A policy whose looks depend on what it sees, so that its plan can only be an upper bound."""
-
-    def most_observations(self) -> int:
-        """How many losses it may look at: no more than it makes pulls, unless it knows better."""
-        return self.budget
-
-    def plan(self) -> Plan:
-        """The most that can be spent."""
-        return Plan((), self.budget, self.most_observations(), exact=False)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 from lastarm.errors import InvalidArgument
-from lastarm.policies.budgeted import Adaptive
+from lastarm.policies.budgeted import InRounds
 
 
 @dataclass(eq=False)
-class Confidence(Adaptive):
+class Confidence(InRounds):
     """A policy that stops when it is sure: wrong with a chance of at most delta, on random arms.
 
     The budget is a bound on top: where it is reached first, the lowest latest loss is recommended.
     """
 
+    adaptive: ClassVar[bool] = True
     delta: float = 0.05
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from lastarm.errors import InvalidArgument
 from lastarm.events import Pull
 from lastarm.integers import ceil_log
-from lastarm.policies.budgeted import Adaptive
+from lastarm.policies.budgeted import InRounds
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.successive_rejects import SuccessiveRejects
 from lastarm.policies.uniform_allocation import UniformAllocation
@@ -57,7 +57,7 @@ def _noting(algorithm: Algorithm, level: dict[int, int]) -> Algorithm:
 
 
 @dataclass(eq=False)
-class Doubling(Adaptive):
+class Doubling(InRounds):
     """Run a policy with a small budget, then with twice that, and so on, until told to stop.
 
     The budgets are n·⌈log₂ n⌉, twice that, four times that, …; the last is what is left of
@@ -80,6 +80,7 @@ class Doubling(Adaptive):
     """
 
     name: ClassVar[str] = "doubling"
+    adaptive: ClassVar[bool] = True
     of: str = SuccessiveHalving.name
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from lastarm.errors import whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import Adaptive
+from lastarm.policies.budgeted import InRounds
 from lastarm.policies.scaled import Scaled
 from lastarm.policy import Algorithm
 
@@ -43,7 +43,7 @@ def exp3(arms: Iterable[int], budget: int, seed: int) -> Algorithm:
 
 
 @dataclass(eq=False)
-class EXP3(Adaptive):
+class EXP3(InRounds):
     """Draw arms at random, ever more often those whose losses were low.
 
     Arm i is drawn with chance p_i = (1 − γ)·w_i / Σw + γ/K, and then w_i is multiplied by
@@ -62,6 +62,7 @@ class EXP3(Adaptive):
     """
 
     name: ClassVar[str] = "exp3"
+    adaptive: ClassVar[bool] = True
     seed: int = 0
 
     def __post_init__(self) -> None:
