@@ -27,7 +27,8 @@ from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Algorithm
 from lastarm.runners import MakeRunner
 from lastarm.testing import policy_checks, runner_checks
-from lastarm.testing.policies import CheckPolicy, MakePolicy
+from lastarm.testing.games import MakePolicy
+from lastarm.testing.policies import CheckPolicy
 from lastarm.testing.runners import CheckRunner
 
 SYNCHRONOUS: dict[str, MakePolicy] = {

@@ -39,8 +39,8 @@ def search(
 
     Arm i has `configs[i]`. With a `journal`, the same call resumes a search that was killed or
     stopped, and a call with other arguments is refused. `on_event` sees every event as it counts,
-    on resuming also those of before.
-    Ctrl-C or SIGTERM ends the search with the recommendation so far; a second one ends it at once.
+    on resuming also those of before. Ctrl-C or SIGTERM ends the search with the recommendation so
+    far; a second one ends it at once.
 
     >>> from lastarm import RecordedCurves, SuccessiveHalving
     >>> curves = RecordedCurves([[0.9, 0.8, 0.8, 0.8], [0.9, 0.5, 0.3, 0.2], [0.7, 0.6, 0.6, 0.6]])

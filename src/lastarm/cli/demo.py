@@ -20,10 +20,12 @@ ARMS, BUDGET = 64, 768
 
 
 @click.command()
-@click.option("--seed", type=whole, default=0, show_default=True, help="Decides every draw.")
+@click.option(
+    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(seed: Any, as_json: bool) -> int:
-    """Tune a small neural network on handwritten digits, twice with the same budget.
+    """Tune a small network on handwritten digits.
 
     64 settings of learning rate, momentum, weight decay, width, batch size and initial scale; a
     pull is one pass over the training data. Successive Halving and uniform allocation each get

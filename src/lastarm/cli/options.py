@@ -39,14 +39,28 @@ def policy_options(command: Command) -> Command:
             type=click.Choice(list(POLICIES)),
             default=SuccessiveHalving.name,
             show_default=True,
-            help="The algorithm that decides.",
+            metavar="NAME",
+            help=f"The algorithm that decides: {', '.join(POLICIES)}.",
         ),
-        click.option("--budget", type=whole, help="Total pulls over all arms."),
+        click.option("--budget", type=whole, metavar="N", help="Total pulls over all arms."),
         click.option(
-            "--eta", type=whole, help="Keep the best 1/eta. [default: 2 or, last two, 3]"
+            "--eta",
+            type=whole,
+            metavar="N",
+            help="Keep the best 1/eta. [default: 2; hyperband and asha: 3]",
         ),
-        click.option("--max-pulls", type=whole, help="The most of one arm: hyperband, asha."),
-        click.option("--delta", type=real, help="Chance of error allowed. [default: 0.05]"),
+        click.option(
+            "--max-pulls",
+            type=whole,
+            metavar="N",
+            help="The most that one arm may get, for hyperband and asha. [default: its curve]",
+        ),
+        click.option(
+            "--delta",
+            type=real,
+            metavar="P",
+            help="The chance of error that confidence policies may take. [default: 0.05]",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     )
     for option in reversed(options):

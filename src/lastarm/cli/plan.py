@@ -20,19 +20,18 @@ from lastarm.theory import tolerated_settling
 
 
 @click.command()
-@click.option("--arms", type=whole, help="How many settings to choose from.")
+@click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
 @policy_options
 def plan(
     arms: Any, policy: str, budget: Any, eta: Any, max_pulls: Any, delta: Any, as_json: bool
 ) -> None:
-    r"""Show what a search will spend, rung by rung, before anything is spent.
+    """Show what a search will spend before it does.
 
     For successive-halving it also shows, for each rank, how soon losses have to settle for the
     best arm to be sure to win with this budget (Theorem 1 of the paper, turned round). A policy
     that decides by the losses it sees has no plan, only bounds. For hyperband, arms and budget
     are those of all its brackets unless they are given.
 
-    \b
     Example: lastarm plan --arms 10 --budget 1000
     """
     if policy == Hyperband.name and max_pulls is not None:

@@ -17,8 +17,12 @@ from lastarm.errors import InvalidArgument
 @click.command()
 @click.argument("file")
 @policy_options
-@click.option("--arms", type=whole, help="Draw so many rows by --seed. [default: all of them]")
-@click.option("--seed", type=whole, default=0, show_default=True, help="Decides every draw.")
+@click.option(
+    "--arms", type=whole, metavar="N", help="Draw so many rows by --seed. [default: all of them]"
+)
+@click.option(
+    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+)
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
 @click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
@@ -40,7 +44,7 @@ def replay(
     seconds_per_pull: float,
     **options: Any,
 ) -> int:
-    r"""Play a policy on recorded learning curves, as if it had trained them.
+    """Play a policy on recorded learning curves.
 
     FILE is a table of losses: an .npz file with `losses[arm, step]`, or a .csv file with one row
     for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
@@ -48,7 +52,6 @@ def replay(
 
     With --journal, run the same command again to resume a search that was killed or stopped.
 
-    \b
     Example: lastarm replay curves.npz --budget 2000 --journal search.jsonl
     """
     table = Table(file, arms, seed, seconds_per_pull)

@@ -14,7 +14,7 @@ from lastarm.policies import SuccessiveHalving, SuccessiveRejects, UniformAlloca
 from lastarm.result import Result
 from lastarm.runners import MakeRunner, Serial
 from lastarm.search import search
-from lastarm.testing.policies import FINITE
+from lastarm.testing.games import FINITE
 from lastarm.trainers import Config, Trainer
 
 CheckRunner = Callable[[MakeRunner], None]
