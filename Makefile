@@ -25,8 +25,10 @@ format: .venv/.installed-dev
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decisions.py
 
+# The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
 pictures: .venv/.installed-dev
 	$(BIN)/python docs/pictures/demo.py
+	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lastarm needs Python 3.11 or newer; try make PYTHON=python3.12")'

@@ -123,22 +123,31 @@ def test_asha_with_one_worker_is_the_oracles(
 def test_doubling_is_halving_again_and_again_from_where_arms_are(
     table: list[list[float]], times: int
 ) -> None:
-    table = [[value if math.isfinite(value) else 2.0 for value in row] for row in table]
     n, total = len(table), times * 5 * len(table)
-    loss, level, latest = loss_of(table), dict.fromkeys(range(n), 0), dict[int, float]()
-    B = SuccessiveHalving(n, 10**9).least_budget(n)
-    observations = 0
-    while True:
-        S, R, rounds = list(range(n)), 0, (n - 1).bit_length()
+    world = baselines.World(loss_of(table))
+    B, rounds = SuccessiveHalving(n, 10**9).least_budget(n), (n - 1).bit_length()
+
+    def run() -> int | None:
+        """The winner, or None where no arm is left; ends early by raising."""
+        S, R = list(range(n)), 0
         for _ in range(rounds):
             R += B // (len(S) * rounds)
-            for i in S:
-                if level[i] < R:
-                    level[i], latest[i] = R, loss(i, R)
-                    observations += 1
-            S = sorted(S, key=lambda i: (latest[i], i))[: max(1, len(S) // 2)]
-        following = min(2 * B, total - sum(level.values()))
-        if following <= B:
-            break
-        B = following
-    assert play(Doubling(n, total), table)[0] == Played(S[0], sum(level.values()), observations)
+            new = sum(max(0, R - world.T.get(i, 0)) for i in S if i not in world.out)
+            if sum(world.T.values()) + new > total:
+                raise OverflowError
+            world.bring(S, R)
+            S, entered = world.healthy(S), len(S)
+            S = sorted(S, key=lambda i: (world.latest[i], i))[: max(1, entered // 2)]
+            if not S:
+                return None
+        return S[0]
+
+    try:
+        winner = run()
+        while total > B and (winner is not None or world.latest):
+            B = min(2 * B, total)
+            winner = run()
+    except OverflowError:
+        winner = None
+    expected = world.end(world.best() if winner is None else winner)
+    assert play(Doubling(n, max(total, B)), table)[0] == expected

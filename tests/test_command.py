@@ -135,7 +135,31 @@ def test_compare_plays_every_policy_in_one_table(
     assert run("replay", table, "--budget", 60, "--compare") == 0
     assert "successive-halving: budget=60 is too small" in capsys.readouterr().out
     message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--journal", "x")
-    assert "a journal is of one search" in message
+    assert "--journal will not do with --compare: it is of one search" in message
+    message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--audit")
+    assert "--audit will not do with --compare" in message
+
+
+def test_compare_where_every_arm_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
+    message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, "--compare", code=1)
+    assert "all 5 arms failed" in message
+
+
+def test_what_only_one_policy_takes(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+    options = ("--budget", 500, "--policy", "doubling", "--of", "uniform")
+    assert asked(capsys, "replay", table, *options)["complete"]
+    options = ("--budget", 500, "--policy", "lil-ucb", "--constants", "proven")
+    assert asked(capsys, "replay", table, *options)["complete"]
+    assert "of='x' will not do" in refused(
+        capsys, "plan", "--arms", 9, "--budget", 500, "--policy", "doubling", "--of", "x"
+    )
+
+
+def test_a_pace_that_is_no_time(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+    for pace in ("-1", "nan", "inf"):
+        message = refused(capsys, "replay", table, "--budget", 500, "--seconds-per-pull", pace)
+        assert message.startswith("lastarm: seconds_per_pull=")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -203,6 +227,10 @@ def test_a_level_past_the_last_column_repeats_it(
         (("--arms", "4", "--budget", "inf"), ("budget='inf'", "whole number")),
         (("--arms", "4", "--budget", "9" * 5000), ("budget='999", "whole number")),
         (("--arms", "4", "--budget", "7"), ("budget=7", "least 8", "at most 3 arms")),
+        (
+            ("--arms", "4", "--budget", "1", "--policy", "asha", "--max-pulls", "8"),
+            ("budget=1 is too small", "Raise the budget to 2.\n"),
+        ),
         (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1", "at least 2")),
         (("--arms", "4", "--budget", "9", "--policy", "best"), ("'best'", "successive-rejects")),
         (("--arms", "4", "--budget", "9", "--policy", "uniform", "--eta", "2"), ("eta=2",)),

@@ -115,6 +115,29 @@ def test_given_enough_budget_the_best_arm_is_found_as_often_as_promised(make: An
     assert right >= (1 - DELTA) * runs
 
 
+@pytest.mark.parametrize("make", [SuccessiveElimination, LilUCB, LUCB])
+def test_with_a_known_range_it_also_holds_for_coins_that_seldom_fall(make: Any) -> None:
+    chances, wrong, runs = [0.12, 0.02], 0, 150
+    for seed in range(runs):
+        policy = make(2, 10**7, delta=DELTA, low=0, high=1)
+        wrong += counted(policy, Coins(chances, seed).loss)[2] != 1
+    assert wrong <= DELTA * runs
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 0), (0, 0), (0, float("inf")), ("0", 1)])
+def test_a_range_has_two_ends(low: Any, high: Any) -> None:
+    with pytest.raises(InvalidArgument, match="will not do: they are the range"):
+        LUCB(3, 100, low=low, high=high)
+
+
+def test_losses_over_the_whole_range_of_floats_are_scaled() -> None:
+    for make in (SuccessiveElimination, LUCB, LilUCB):
+        losses = [1.7e308, -1.7e308, 0.0, 1e300]
+        _, pulls, arm = counted(make(4, 4000), lambda arm, t, v=losses: v[arm])  # type: ignore[misc]
+        assert arm == 1
+        assert pulls > 100
+
+
 def test_lil_ucb_and_lucb_take_fewer_pulls_than_successive_elimination() -> None:
     def mean_pulls(make: Any) -> float:
         played = [counted(make(5, 10**7), Coins(CHANCES, seed).loss)[1] for seed in range(100)]
@@ -139,7 +162,7 @@ def test_exponential_gap_with_a_modest_budget_is_uniform_allocation() -> None:
     assert ExponentialGap(10, 1000).ask(20) == UniformAllocation(10, 1000).ask(20)
 
 
-@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, "0.05", None, float("nan")])
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, "0.05", None, float("nan"), 1e-300])
 def test_delta_is_a_chance(bad: Any) -> None:
     with pytest.raises(InvalidArgument, match="delta="):
         LUCB(3, 100, delta=bad)

@@ -268,7 +268,8 @@ def _summed(body: str) -> bytes:
 def test_a_journal_that_cannot_be_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    for name in ("folder", "pipe", "/", "/dev/full"):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for name in ("folder", "pipe", "/", "/dev/full", "circle", "x" * 300):
         with pytest.raises(JournalError, match="not a file that can be written to"):
             play(tmp_path / name)
     with pytest.raises(JournalNotWritten, match="No such file"):
@@ -309,9 +310,31 @@ def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:
     with Journal(path, OPENED):
         (tmp_path / "soft.jsonl").symlink_to(path)
         (tmp_path / "hard.jsonl").hardlink_to(path)
-        for name in ("soft.jsonl", "hard.jsonl"):
-            with pytest.raises(JournalLocked):
-                Journal(tmp_path / name, OPENED)
+        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on"):
+            Journal(tmp_path / "soft.jsonl", OPENED)
+        with pytest.raises(JournalLocked, match="another process"):
+            Journal(tmp_path / "hard.jsonl", OPENED)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_holds_nothing_and_takes_nothing_away(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as journal:
+        child = os.fork()
+        if child == 0:
+            try:
+                journal.append(Pull(0, 1))
+                journal.sync()
+            except JournalError:
+                journal.close()
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        with pytest.raises(JournalLocked):
+            Journal(path, OPENED)
+        journal.append(Pull(0, 1))
+        journal.sync()
+    assert read(path) == [OPENED, Pull(0, 1)]
 
 
 def test_of_many_that_create_at_once_one_wins(tmp_path: Path) -> None:

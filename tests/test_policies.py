@@ -1,8 +1,14 @@
 """Schedules, written out; and what the policies refuse."""
 
 import dataclasses
+import json
+import math
+from fractions import Fraction
+from functools import partial
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
@@ -61,12 +67,100 @@ def test_a_single_arm_gets_the_whole_budget(name: str) -> None:
     assert policy.recommendation == 0
 
 
-def test_a_single_arm_gets_no_more_than_max_pulls() -> None:
-    assert rungs(Hyperband(arms=1, budget=100, max_pulls=9)) == [(1, 1, 1), (1, 2, 3), (1, 6, 9)]
-    alone = ASHA(arms=1, budget=100, max_pulls=9)
-    assert alone.ask(5) == [Pull(0, 1)]
-    alone.tell(Loss(Pull(0, 1), 0.5))
-    assert alone.finished, "it is not among the best third of anything"
+@pytest.mark.parametrize("policy", [Hyperband, ASHA])
+def test_a_single_arm_gets_no_more_than_max_pulls(policy: Any) -> None:
+    alone = policy(arms=1, budget=100, max_pulls=9)
+    level = 0
+    while pulls := alone.ask():
+        level = pulls[0].upto
+        alone.tell(Loss(pulls[0], 0.5))
+    assert level == 9
+
+
+@pytest.mark.parametrize("arms", [2, 5, 12, 17, 40])
+@pytest.mark.parametrize("budget", [69, 200, 1000])
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_an_exact_plan_is_what_any_losses_spend_and_another_the_most(
+    name: str, arms: int, budget: int
+) -> None:
+    longest = {"max_pulls": 9} if name in ("hyperband", "asha") else {}
+    make: Any = partial(POLICIES[name], arms, budget, **longest)
+    try:
+        plan = make().plan()
+    except BudgetTooSmall:
+        return
+    for seed in range(10):
+        random, policy = Random(seed), make()
+        level: dict[int, int] = {}
+        looks = 0
+        while pulls := policy.ask(arms):
+            for pull in pulls:
+                level[pull.arm] = pull.upto
+                policy.tell(Loss(pull, random.choice([0.0, 0.25, 0.5, 1.0])))
+            looks += len(pulls)
+        spent = sum(level.values())
+        if plan.exact:
+            assert (spent, looks) == (plan.pulls, plan.observations)
+            assert spent == sum(rung.arms * rung.pulls for rung in plan.rungs)
+        else:
+            assert spent <= plan.pulls
+            assert looks <= plan.observations
+
+
+def test_a_policy_survives_the_journals_header() -> None:
+    policies: list[Any] = [
+        *(POLICIES[name](5, 100) for name in POLICIES if name not in ("hyperband", "asha")),
+        Hyperband(5, 100, 9),
+        ASHA(5, 100, 9),
+        LUCB(5, 100, Fraction(1, 20)),  # type: ignore[arg-type]
+        LUCB(5, 100, np.float32(0.05)),  # type: ignore[arg-type]
+        SuccessiveHalving(np.int64(5), np.int32(100)),  # type: ignore[arg-type]
+    ]
+    for policy in policies:
+        described = describe(policy)
+        read = json.loads(json.dumps(described))
+        assert read == described
+        again = POLICIES[read.pop("name")](**read)
+        assert describe(again) == described
+
+
+def test_a_round_that_would_exceed_the_total_ends_the_algorithm() -> None:
+    def greedy() -> Algorithm:
+        for level in range(1, 100):
+            yield [Pull(arm, level) for arm in range(3)]
+        return 0
+
+    policy = Rounds(greedy(), total=10)
+    spent = 0
+    while pulls := policy.ask(3):
+        for pull in pulls:
+            spent += 1
+            policy.tell(Loss(pull, 0.5 if pull.arm == 2 else 0.75))
+    assert spent == 9
+    assert policy.finished
+    assert policy.recommendation == 2
+
+
+@pytest.mark.parametrize("of", ["uniform", "successive-halving", "successive-rejects"])
+@pytest.mark.parametrize(("arms", "budget"), [(4, 100), (10, 1000), (64, 10_000), (64, 100_000)])
+def test_doubling_reaches_most_of_its_total(of: str, arms: int, budget: int) -> None:
+    policy = Doubling(arms, budget, of)
+    level: dict[int, int] = {}
+    while pulls := policy.ask(arms):
+        for pull in pulls:
+            level[pull.arm] = pull.upto
+            policy.tell(Loss(pull, (pull.arm * 7 % arms) / arms + 1 / pull.upto))
+    assert budget * 0.6 < sum(level.values()) <= budget
+
+
+def test_doubling_counts_only_pulls_that_were_made() -> None:
+    policy = Doubling(16, 5000, of="uniform")
+    level: dict[int, int] = {}
+    while pulls := policy.ask(16):
+        for pull in pulls:
+            level[pull.arm] = pull.upto
+            policy.tell(Loss(pull, 0.5 if pull.arm < 2 else math.nan))
+    assert level == {0: 312, 1: 312} | dict.fromkeys(range(2, 16), 4), "⌊5000 / 16⌋ is reached"
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 9, 64, 100, 200])

@@ -395,8 +395,9 @@ def test_what_a_journal_remembers_of_configs_and_data(tmp_path: Path) -> None:
         go("cifar", {"b", "a", "c"})
     with pytest.raises(OtherSearch, match=r"space\.configs"):
         go("mnist", {"b", "a"})
-    with pytest.raises(InvalidArgument, match="whether a object is the same next time"):
-        go("mnist", object())
+    for unsure in (object(), lambda: None):
+        with pytest.raises(InvalidArgument, match=r"whether a \w+ is the same next time"):
+            go("mnist", unsure)
 
 
 def test_what_is_a_configuration_in_one_string() -> None:
@@ -404,5 +405,8 @@ def test_what_is_a_configuration_in_one_string() -> None:
     values += [np.arange(3.0), np.zeros((3, 1)), math.nan, len, Counting, {"a": {"b": 2}}]
     prints = [fingerprint(value) for value in values]
     assert len(set(prints)) == len(prints)
+    values = [{"a": 1}, ["map", [['"a"', 1]]], 0.5, (0.5).hex(), ["float", (0.5).hex()]]
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert fingerprint(np.array(["a", None])) == fingerprint(np.array(["a", None], dtype=object))
     assert fingerprint(np.float64(0.5)) == fingerprint(0.5)
     assert fingerprint({"a": 1, 2: "b"}) == fingerprint({2: "b", "a": np.int32(1)})

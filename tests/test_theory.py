@@ -27,6 +27,7 @@ from lastarm.theory import (
     Truth,
     adversary,
     audit,
+    ends_lower,
     envelope,
     halving_budget,
     halving_budget_by_sum,
@@ -170,6 +171,20 @@ def test_theorem_4_neither_is_ever_further_off_than_its_bound(table: Table, time
         assert table[arm, -1] - best <= regret(gamma, n, policy.budget) + 1e-12
 
 
+def test_where_there_is_no_bound_none_is_claimed() -> None:
+    assert halving_regret([0.5, 0.1, 0.0], arms=8, budget=3) == math.inf
+    assert uniform_regret([0.5, 0.1, 0.0], arms=8, budget=3) == math.inf
+    assert halving_regret([0.5, 0.1], arms=1, budget=3) == 0
+    assert halving_budget([]) == halving_budget_by_sum([]) == uniform_budget([]) == 0
+
+
+def test_an_arm_must_not_look_better_by_overflow() -> None:
+    table = np.array([[1.0, 0.5], [1.0, -math.inf], [1.0, 0.25], [1.0, math.nan]])
+    assert ends_lower(table, 0) == [2]
+    assert ends_lower(table, 3) == [2, 0]
+    assert Truth.of(table, 0).better == (2,)
+
+
 def test_hoeffdings_envelope_holds_for_all_arms_and_times_at_once() -> None:
     arms, pulls, delta, wrong = 20, 300, 0.2, 0
     trainer = RunningMean(lambda config, random, k: random.random(k) < config["p"])
@@ -266,9 +281,8 @@ def test_doubling_can_spend_more_than_twice_what_is_enough() -> None:
     table[:, -1] = [0.0, 0.1, 0.2]
     B_enough = enough(table, most=2000)
     warm, cold, last = spent_by_doubling(table, B_enough)
-    assert (B_enough, last) == (390, 768)
-    assert warm > 2 * B_enough
-    assert 2 * B_enough < cold < 4 * B_enough
+    assert (B_enough, last, warm, cold) == (390, 768, 896, 1530)
+    assert 2 * B_enough < warm < cold < 4 * B_enough
 
 
 @settings(max_examples=60, deadline=None)
@@ -293,7 +307,7 @@ def test_the_audit_finds_the_close_call_and_the_truth_tells_that_it_went_wrong()
     result = played(SuccessiveHalving(4, 40), table)
     assert result.arm == 0
     report = audit(result.curves, 0)
-    assert [e.arm for e in report.eliminations] == [3, 2]
+    assert [e.arm for e in report.eliminations] == [3, 1, 2]
     assert [e.arm for e in report.close_calls] == [3]
     assert Truth.of(table, 0).better == (3,)
     assert Truth.of(table, 3).better == ()
@@ -312,10 +326,16 @@ def test_every_dropped_arm_is_audited(table: Table, times: int) -> None:
         report = audit(result.curves, result.arm)
         last = {arm: curve[-1] for arm, curve in result.curves.items()}
         furthest = max(level for level, _ in last.values())
-        dropped = {arm for arm, (level, _) in last.items() if level < furthest}
-        assert {e.arm for e in report.eliminations} == dropped - {result.arm}
+        assert {e.arm for e in report.eliminations} == last.keys() - {result.arm}
         for e in report.eliminations:
             assert e.margin == last[e.arm][1] - last[result.arm][1]
-            assert e.moved >= 0
-        wrong = Truth.of(table, result.arm).better
-        assert all(table[arm, -1] < table[result.arm, -1] for arm in wrong)
+            assert (e.moved is None) == (e.level == furthest)
+
+
+def test_where_nobody_went_further_the_audit_knows_nothing() -> None:
+    table = np.array([[0.5, 0.5], [0.6, 0.6], [0.7, 0.7]])
+    result = played(UniformAllocation(3, 6), table)
+    report = audit(result.curves, 0)
+    assert [e.moved for e in report.eliminations] == [None, None]
+    assert report.close_calls == ()
+    assert report.budget == math.inf

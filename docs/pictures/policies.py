@@ -16,12 +16,12 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from numpy.typing import NDArray
 
 from lastarm import RecordedCurves, Serial, search
 from lastarm.cli.options import takes
 from lastarm.errors import AllArmsFailed, BudgetTooSmall
 from lastarm.policies import POLICIES
+from lastarm.theory import ends_lower
 
 ARMS, DRAWS, SHARES = 64, 30, (0.05, 0.10, 0.20, 0.40)
 COLORS = [f"C{k}" for k in range(10)] + ["black"]
@@ -79,14 +79,8 @@ def play(
     except AllArmsFailed:
         return 1.0, 1.0, 0
     assert result.arm is not None
-    rank = normalised_rank(table.losses[rows, -1], result.arm)
+    rank = len(ends_lower(table.losses[rows], result.arm)) / (len(rows) - 1)
     return rank, result.spent.pulls / budget, result.spent.observations
-
-
-def normalised_rank(ends: NDArray[Any], arm: int) -> float:
-    """From 0, no arm ends lower, to 1, all others do; one that diverges is last."""
-    better = (ends < ends[arm]).sum() if np.isfinite(ends[arm]) else len(ends) - 1
-    return float(better / (len(ends) - 1))
 
 
 def draw(average: dict[tuple[str, float], Any], files: int) -> None:

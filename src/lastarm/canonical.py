@@ -27,9 +27,11 @@ def _canonical(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return value.hex()  # json has no nan
+            return ["float", value.hex()]  # json has no nan
         case np.generic():
             return _canonical(value.item())
+        case np.ndarray() if value.dtype.hasobject:
+            return ["array", list(value.shape), _canonical(value.ravel().tolist())]
         case np.ndarray():
             content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             return ["array", value.dtype.str, list(value.shape), content]
@@ -38,9 +40,9 @@ def _canonical(value: Any) -> Any:
         case Set():
             return ["set", sorted(_text(item) for item in value)]
         case list() | tuple():
-            return [_canonical(item) for item in value]
-    name = getattr(value, "__qualname__", None)
-    if name is None:
+            return ["list", *(_canonical(item) for item in value)]
+    name = getattr(value, "__qualname__", "<unnamed>")
+    if "<" in name:  # a lambda or a local function may be another one next time
         raise InvalidArgument(
             f"{value!r} will not do in the config of a search with a journal: nobody can tell "
             f"whether a {type(value).__name__} is the same next time. Use numbers, strings, "

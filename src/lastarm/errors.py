@@ -34,10 +34,10 @@ class BudgetTooSmall(InvalidArgument):
 
     def __init__(self, budget: int, arms: int, least: int, most_arms: int) -> None:
         self.least, self.most_arms = least, most_arms
+        fewer = f", or draw at most {most_arms} arm{'s' * (most_arms > 1)}" if most_arms else ""
         super().__init__(
-            f"budget={budget} is too small: with {arms} arms, one pull each in the first round "
-            f"takes a budget of at least {least}. Raise the budget to {least}, or draw at most "
-            f"{most_arms} arm{'s' if most_arms > 1 else ''}."
+            f"budget={budget} is too small: the first round, with {arms} arms to choose from, "
+            f"takes a budget of at least {least}. Raise the budget to {least}{fewer}."
         )
 
 

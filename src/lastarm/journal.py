@@ -51,13 +51,8 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
-        self.path = Path(path).resolve()  # by whatever name, it is one journal
+        self.path = _resolved(Path(path))
         self._pending: list[bytes] = []
-        if self.path.exists() and not self.path.is_file():
-            raise JournalError(
-                f"the journal {self.path} is not a file that can be written to. Name a file, or "
-                "one that is not there yet."
-            )
         with ExitStack() as undo:
             undo.enter_context(held(self.path))
             try:
@@ -85,6 +80,11 @@ class Journal:
 
     def flush(self) -> None:
         """Hand the lines to the operating system: they survive this process, not a power cut."""
+        if self._file.closed:
+            raise JournalError(
+                f"the journal {self.path} is closed, as it is in a forked child. Write to it from "
+                "the process that opened it."
+            )
         try:
             waiting = b"".join(self._pending)
             self._pending.clear()
@@ -181,6 +181,21 @@ def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
                 del in_flight[event.pull]
                 policy.tell(event)
     return in_flight
+
+
+def _resolved(path: Path) -> Path:
+    """The file's own name: by whatever name it is called, it is one journal."""
+    try:
+        path = path.resolve()
+        fit = path.is_file() or not path.exists()
+    except (OSError, RuntimeError):  # too long a name, or links in a circle
+        fit = False
+    if not fit:
+        raise JournalError(
+            f"the journal {path} is not a file that can be written to. Name a file, or one that "
+            "is not there yet."
+        )
+    return path
 
 
 def _create(path: Path, opened: Opened) -> None:

@@ -41,13 +41,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go_in_child)
 
 
-def try_to_lock(path: Path, file: IO[bytes]) -> None:
+def try_to_lock(path: Path, file: IO[bytes], holder: str = "another process") -> None:
     """Lock an open file, or say who holds `path`."""
     try:
         _try_to_lock(file)
         _locked_here.add(file)
     except (BlockingIOError, PermissionError):
-        raise JournalLocked(path, _holder(_beside(path))) from None
+        raise JournalLocked(path, holder) from None
     except OSError as error:  # a file system without locks
         raise JournalNotWritten(path, error) from error
 
@@ -59,15 +59,17 @@ def held(path: Path) -> Iterator[None]:
     The file is only a place to lock and a note for people. A dead holder's file stays behind and
     holds nobody up, because its lock died with it.
     """
-    beside = _beside(path)
+    beside, holder = path.with_name(path.name + ".lock"), os.getpid()
     with _locked(path, beside) as file:
         try:
             with suppress(OSError):  # on a full disk there is no note, and no harm
                 file.truncate(0)
-                file.write(f"process {os.getpid()} on {platform.node()}".encode())
+                file.seek(0)
+                file.write(f"process {holder} on {platform.node()}".encode())
             yield
         finally:
-            if sys.platform != "win32":  # an open file cannot be removed there
+            # An open file cannot be removed on Windows; and a forked child holds nothing.
+            if sys.platform != "win32" and os.getpid() == holder:
                 beside.unlink(missing_ok=True)
 
 
@@ -78,7 +80,7 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
         except OSError as error:
             raise JournalNotWritten(path, error) from error
         try:
-            try_to_lock(path, file)
+            try_to_lock(path, file, holder=file.read(200).decode(errors="replace"))
         except JournalError:
             file.close()
             raise
@@ -86,14 +88,3 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
             if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
                 return file
         file.close()  # its holder removed it between our opening and our locking
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _holder(beside: Path) -> str:
-    try:
-        return beside.read_text(errors="replace")[:200] or "another process"
-    except OSError:
-        return "another process"

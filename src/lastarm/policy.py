@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, ClassVar, Protocol
 
 from lastarm.errors import InvalidArgument, NotAsked
@@ -20,7 +20,7 @@ from lastarm.events import Loss, Pull, Told
 
 
 class Policy(Protocol):
-    """What decides. A dataclass whose fields are plain numbers, so that a journal can hold it."""
+    """What decides. A dataclass of numbers and names, so that a journal's header can hold it."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: ClassVar[str]
@@ -100,7 +100,8 @@ class Rounds:
     The algorithm is sent the losses of a round when all of them are known, so the order in which
     they come in changes nothing. It is sent only losses of healthy arms: one that failed or
     diverged is out, and is never pulled again. An arm already at or past the level asked for is
-    neither pulled nor looked at: its latest loss stands, at no cost.
+    neither pulled nor looked at: its latest loss stands, at no cost. With a `total`, a round that
+    would exceed it ends the algorithm, and the lowest latest loss is recommended.
 
     >>> def best_of_two():
     ...     losses = yield [Pull(arm=0, upto=5), Pull(arm=1, upto=5)]
@@ -114,8 +115,9 @@ class Rounds:
     (True, 1)
     """
 
-    def __init__(self, algorithm: Algorithm) -> None:
+    def __init__(self, algorithm: Algorithm, total: float = inf) -> None:
         self._algorithm = algorithm
+        self._left = total
         self._begun = False
         self._output: int | None = None
         self._round: list[int] = []  # the arms of this round
@@ -180,6 +182,10 @@ class Rounds:
             self._round = [pull.arm for pull in pulls]
             assert len(set(self._round)) == len(self._round), "a round asks for each arm once"
             news = [pull for pull in pulls if self._is_news(pull)]
+            if self._left < inf:
+                self._left -= sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
+                if self._left < 0:
+                    return
             self._to_ask, self._to_tell = iter(news), len(news)
 
     def _is_news(self, pull: Pull) -> bool:

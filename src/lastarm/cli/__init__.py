@@ -66,7 +66,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         return 0
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        message, code = f"the answer could not be written: {error.strerror or error}.", 2
+        message, code = f"the system refused: {error.strerror or error}.", 2
     _say(message)
     return code
 

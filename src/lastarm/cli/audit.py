@@ -19,7 +19,7 @@ def audited(played: Played, table: Table) -> dict[str, Any]:
     """The audit and the truth as one object; arms are rows of the file."""
     if played.result.arm is None:
         return {}
-    report = audit(played.result.curves, played.result.arm)
+    report = audit(played.result.curves, played.result.arm, out=played.result.failures)
     truth = Truth.of(table.curves.losses[played.rows], played.result.arm)
     return {
         "eliminations": [
@@ -34,6 +34,7 @@ def audited(played: Played, table: Table) -> dict[str, Any]:
             for e in report.eliminations
         ],
         "close_calls": len(report.close_calls),
+        "unknown": sum(e.moved is None for e in report.eliminations),
         "diverged": report.diverged,
         "budget": report.budget,
         "truth": {
@@ -52,6 +53,13 @@ def print_audit(found: dict[str, Any]) -> None:
         f"\nAudit, an estimate and never a proof: of {len(eliminations):,} arms that were "
         f"dropped, {found['close_calls']:,} were close calls."
     )
+    if found["unknown"]:
+        show.say(
+            f"{found['unknown']:,} lost where nobody went on, so nothing is known of how they "
+            "would have moved."
+        )
+    if found["diverged"]:
+        show.say(f"{found['diverged']:,} more failed or diverged.")
     rich = RichTable(box=box.SIMPLE_HEAD)
     for heading in ("arm", "dropped at", "its loss", "had to fall by", "others moved", ""):
         rich.add_column(heading, justify="right")
@@ -61,7 +69,7 @@ def print_audit(found: dict[str, Any]) -> None:
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
             f"{row['margin']:.4g}",
-            f"{row['moved']:.4g}",
+            "nobody went on" if row["moved"] is None else f"{row['moved']:.4g}",
             "close" if row["close"] else "",
         )
     show.console.print(rich)

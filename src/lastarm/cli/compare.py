@@ -14,36 +14,38 @@ from lastarm.cli.options import takes
 from lastarm.cli.table import Table
 from lastarm.errors import AllArmsFailed, BudgetTooSmall
 from lastarm.policies import POLICIES
+from lastarm.theory import ends_lower
 
 
 def compare(table: Table, options: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
     """What each policy found and spent, and the signal that stopped it all, if one did."""
-    finals = table.curves.losses[table.rows, -1]
     found: list[dict[str, Any]] = []
+    failed: list[AllArmsFailed] = []
     for name in POLICIES:
         known = {key: value for key, value in options.items() if takes(name, key)}
         try:
             _, result, rows = table.play(table.policy(name, **known))
         except (BudgetTooSmall, AllArmsFailed) as error:
             found.append({"policy": name, "error": str(error)})
+            failed += [error] if isinstance(error, AllArmsFailed) else []
             continue
         if result.stopped_by:
             return found, result.stopped_by
         assert result.arm is not None
-        row = rows[result.arm]
-        final = float(table.curves.losses[row, -1])
-        better = int((finals < final).sum()) if isfinite(final) else len(finals) - 1
+        curves = table.curves.losses[rows]
         found.append(
             {
                 "policy": name,
-                "arm": row,
+                "arm": rows[result.arm],
                 "loss": result.loss,
-                "final_loss": final,
-                "better_arms": better,
+                "final_loss": float(curves[result.arm, -1]),
+                "better_arms": len(ends_lower(curves, result.arm)),
                 "pulls": result.spent.pulls,
                 "observations": result.spent.observations,
             }
         )
+    if failed and all("error" in row for row in found):
+        raise failed[0]
     return found, None
 
 
@@ -52,7 +54,7 @@ def print_comparison(found: list[dict[str, Any]], table: Table, budget: int) -> 
     rich = RichTable(box=box.SIMPLE_HEAD)
     rich.add_column("policy", no_wrap=True)
     for heading in ("arm", "loss", "final", "better", "pulls", "looks"):
-        rich.add_column(heading, justify="right")
+        rich.add_column(heading, justify="right", no_wrap=True)
     for row in found:
         if "error" in row:
             continue
@@ -60,8 +62,8 @@ def print_comparison(found: list[dict[str, Any]], table: Table, budget: int) -> 
         rich.add_row(
             row["policy"],
             f"{row['arm']}",
-            f"{row['loss']:.6g}",
-            f"{final:.6g}" if isfinite(final) else "diverged",
+            f"{row['loss']:.4g}",
+            f"{final:.4g}" if isfinite(final) else "diverged",
             f"{row['better_arms']:,}",
             f"{row['pulls']:,}",
             f"{row['observations']:,}",

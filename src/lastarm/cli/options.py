@@ -61,6 +61,8 @@ def policy_options(command: Command) -> Command:
             metavar="P",
             help="The chance of error that confidence policies may take. [default: 0.05]",
         ),
+        click.option("--of", metavar="NAME", help="The policy that doubling runs."),
+        click.option("--constants", metavar="NAME", help="lil-ucb's: heuristic or proven."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     )
     for option in reversed(options):

@@ -23,7 +23,13 @@ from lastarm.theory import tolerated_settling
 @click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
 @policy_options
 def plan(
-    arms: Any, policy: str, budget: Any, eta: Any, max_pulls: Any, delta: Any, as_json: bool
+    arms: Any,
+    policy: str,
+    budget: Any,
+    eta: Any,
+    max_pulls: Any,
+    as_json: bool,
+    **others: Any,
 ) -> None:
     """Show what a search will spend before it does.
 
@@ -40,9 +46,7 @@ def plan(
         published = brackets(probe.max_pulls, probe.eta)
         arms = sum(bracket.arms for bracket in published) if arms is None else arms
         budget = sum(bracket.pulls for bracket in published) if budget is None else budget
-    chosen = make_policy(
-        policy, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, delta=delta
-    )
+    chosen = make_policy(policy, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
     planned = chosen.plan()
     literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
     settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}

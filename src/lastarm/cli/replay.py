@@ -48,7 +48,8 @@ def replay(
 
     FILE is a table of losses: an .npz file with `losses[arm, step]`, or a .csv file with one row
     for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
-    is. The arm in the answer is the row of the file, counted from 0.
+    is. The arm in the answer is the row of the file, counted from 0. (asha begins rows in an order
+    drawn by --seed, and hyperband draws them, so that the file's order does not matter.)
 
     With --journal, run the same command again to resume a search that was killed or stopped.
 
@@ -56,10 +57,10 @@ def replay(
     """
     table = Table(file, arms, seed, seconds_per_pull)
     if all_policies:
-        if journal:
+        if journal or with_audit:
+            option = "--journal" if journal else "--audit"
             raise InvalidArgument(
-                f"journal={journal!r} will not do with --compare: a journal is of one search. "
-                "Leave one of them out."
+                f"{option} will not do with --compare: it is of one search. Leave one of them out."
             )
         found, stopped_by = compare(table, options)
         if as_json:

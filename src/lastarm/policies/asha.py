@@ -104,6 +104,8 @@ class ASHA(Budgeted):
         super().__post_init__()
         s = floor_log(R, eta)
         self._levels: list[int] = [R // eta ** (s - k) for k in range(s + 1)]
+        if self.arms == 1:  # with nothing to compare it with, it is trained as far as it may be
+            self._levels = [min(R, self.budget)]
         self._costs = [b - a for a, b in pairwise([0, *self._levels])]
         self._rungs = [Rung(eta) for _ in self._levels]
         self._at = dict(zip(self._levels, self._rungs, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 from lastarm.errors import require_budget, whole_number
@@ -48,7 +49,8 @@ class InRounds(Rounds, Budgeted):
 
     def __post_init__(self) -> None:
         Budgeted.__post_init__(self)
-        Rounds.__init__(self, self.algorithm() if self.arms > 1 else self.only_arm())
+        algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
+        Rounds.__init__(self, algorithm, total=self.budget if self.adaptive else inf)
 
     @abstractmethod
     def algorithm(self) -> Algorithm:

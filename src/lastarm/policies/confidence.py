@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from numbers import Real
 from typing import ClassVar
 
 from lastarm.errors import InvalidArgument
 from lastarm.policies.budgeted import InRounds
+from lastarm.policies.scaled import Scaled
+
+LEAST_DELTA = 1e-12  # below it, sums in floating point are no longer sure of anything
 
 
 @dataclass(eq=False)
 class Confidence(InRounds):
     """A policy that stops when it is sure: wrong with a chance of at most delta, on random arms.
 
-    The budget is a bound on top: where it is reached first, the lowest latest loss is recommended.
+    That holds where an arm's loss is the mean of independent draws that lie between `low` and
+    `high`. Without these, losses are scaled by the least and greatest told so far; where that
+    range is much narrower than that of the draws, it is sure too soon.
+
+    The budget is a bound on top: where it is reached first, the lowest latest loss of the arms
+    that are still in the race is recommended.
     """
 
     adaptive: ClassVar[bool] = True
     delta: float = 0.05
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.delta, Real) or not 0 < self.delta < 1:
+        if isinstance(self.delta, Real):
+            self.delta = float(self.delta)
+        if not isinstance(self.delta, float) or not LEAST_DELTA <= self.delta < 1:
             raise InvalidArgument(
                 f"delta={self.delta!r} will not do: delta is the chance of error that is allowed. "
-                "Give a number between 0 and 1."
+                f"Give a number from {LEAST_DELTA} to below 1."
             )
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        if not all(isinstance(bound, Real) and isfinite(bound) for bound in bounds) or (
+            len(bounds) == 2 and bounds[0] >= bounds[1]
+        ):
+            raise InvalidArgument(
+                f"low={self.low!r}, high={self.high!r} will not do: they are the range that draws "
+                "lie in. Give two numbers, the lower one first, or leave them out."
+            )
+        self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))
         super().__post_init__()
+
+    def scaled(self) -> Scaled:
+        """Losses on the scale from 0 to 1."""
+        return Scaled(self.low, self.high)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import ClassVar, NamedTuple
 
 from lastarm.errors import whole_number
 from lastarm.events import Pull
 from lastarm.integers import ceil_div, floor_log
+from lastarm.plan import Plan
 from lastarm.policies.budgeted import InRounds
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
@@ -22,13 +24,20 @@ class Bracket(NamedTuple):
     eta: int
 
     @property
+    def sizes(self) -> list[int]:
+        """How many arms are brought to each level."""
+        return [max(1, self.arms // self.eta**rung) for rung in range(len(self.levels))]
+
+    @property
     def pulls(self) -> int:
         """What it costs if no arm was pulled before."""
-        cost = before = 0
-        for rung, level in enumerate(self.levels):
-            cost += max(1, self.arms // self.eta**rung) * (level - before)
-            before = level
-        return cost
+        steps = [after - before for before, after in pairwise([0, *self.levels])]
+        return sum(size * step for size, step in zip(self.sizes, steps, strict=True))
+
+    @property
+    def observations(self) -> int:
+        """How many losses it looks at if no arm was pulled before."""
+        return sum(self.sizes)
 
 
 def brackets(max_pulls: int, eta: int) -> list[Bracket]:
@@ -91,6 +100,9 @@ class Hyperband(InRounds):
        5       1           6           9            42
        6       3           9           9            69
 
+    The best of the brackets' winners is recommended. (Their algorithm returns the smallest loss
+    seen at any level; what is lowest after little training need not be lowest after much.)
+
     Under a budget, only brackets that still fit are opened, and where none does, `max_pulls` is
     lowered by factors of eta until one does. Each bracket draws, by `seed`, arms that no other
     has had; when there are none left, all can be drawn again, and go on from where they are.
@@ -125,6 +137,14 @@ class Hyperband(InRounds):
             max_pulls = max(1, max_pulls // self.eta)
         return opened
 
+    def plan(self) -> Plan:
+        """What will be spent; the most, where arms have to be drawn again and go on."""
+        opened = self.brackets()
+        if sum(bracket.arms for bracket in opened) <= self.arms:
+            return super().plan()
+        pulls = sum(bracket.pulls for bracket in opened)
+        return Plan((), pulls, sum(bracket.observations for bracket in opened), exact=False)
+
     def algorithm(self) -> Algorithm:
         """Their algorithm."""
         random = Random(self.seed)
@@ -134,8 +154,8 @@ class Hyperband(InRounds):
             nonlocal deck
             drawn, deck = deck[:n], deck[n:]
             if len(drawn) < n:
-                deck = sorted(set(range(self.arms)) - set(drawn))
-                random.shuffle(deck)
+                rest = sorted(set(range(self.arms)) - set(drawn))
+                deck = sorted(rest, key=lambda _: random.random())  # shuffled, on every Python
                 missing = n - len(drawn)
                 drawn, deck = drawn + deck[:missing], deck[missing:]
             return sorted(drawn)

@@ -32,19 +32,22 @@ class Constants(NamedTuple):
 
     @classmethod
     def proven(cls, n: int, nu: float) -> Constants:
-        """Those for which their theorem 2 gives 4√(c·δ) + 4c·δ ≤ ν; λ is ((2 + β)/β)²."""
-        epsilon = 0.01
+        """Those of their theorem 2, which gives an error with chance 4√(c·δ) + 4c·δ, here ν."""
+        epsilon, beta = 0.01, 1.0
         c = (2 + epsilon) / epsilon * (1 / log(1 + epsilon)) ** (1 + epsilon)
-        return cls(epsilon, beta=1.0, lambda_=9.0, delta=(sqrt(1 + nu) - 1) ** 2 / (4 * c))
+        delta = (nu / (sqrt(1 + nu) + 1)) ** 2 / (4 * c)  # that is (√(1 + ν) − 1)² / 4c
+        square = ((2 + beta) / beta) ** 2
+        lambda_ = square * (1 + log(2 * log(square * n / delta)) / log(n / delta))
+        return cls(epsilon, beta, lambda_, delta)
 
 
 CONSTANTS = {"heuristic": Constants.heuristic, "proven": Constants.proven}
 
 
-def lil_ucb(arms: Iterable[int], budget: int, constants: Constants) -> Algorithm:
+def lil_ucb(arms: Iterable[int], budget: int, constants: Constants, seen: Scaled) -> Algorithm:
     """Their figure 1, with losses in place of rewards."""
     epsilon, beta, lambda_, delta = constants
-    arms, seen = list(arms), Scaled()
+    arms = list(arms)
 
     def radius(T: int) -> float:
         doubt = log((1 + epsilon) * T) / delta
@@ -92,7 +95,7 @@ class LilUCB(Confidence):
     constants: str = "heuristic"
 
     def __post_init__(self) -> None:
-        if self.constants not in CONSTANTS:
+        if self.constants not in list(CONSTANTS):
             raise InvalidArgument(
                 f"constants={self.constants!r} will not do: say 'heuristic' or 'proven'."
             )
@@ -101,4 +104,4 @@ class LilUCB(Confidence):
     def algorithm(self) -> Algorithm:
         """Their algorithm."""
         constants = CONSTANTS[self.constants](self.arms, self.delta)
-        return lil_ucb(range(self.arms), self.budget, constants)
+        return lil_ucb(range(self.arms), self.budget, constants, self.scaled())

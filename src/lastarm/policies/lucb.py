@@ -14,9 +14,9 @@ from lastarm.policies.scaled import Scaled
 from lastarm.policy import Algorithm
 
 
-def lucb(arms: Iterable[int], budget: int, delta: float) -> Algorithm:
+def lucb(arms: Iterable[int], budget: int, delta: float, seen: Scaled) -> Algorithm:
     """Their algorithm LUCB1, for the one best arm."""
-    arms, seen = list(arms), Scaled()
+    arms = list(arms)
     n, left, t = len(arms), budget - len(arms), 1
     yield from seen.look(Pull(arm, upto=1) for arm in arms)
     # Among arms with as many pulls, the lowest loss has the lowest bound; so there is no need to
@@ -71,4 +71,4 @@ class LUCB(Confidence):
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""
-        return lucb(range(self.arms), self.budget, self.delta)
+        return lucb(range(self.arms), self.budget, self.delta, self.scaled())

@@ -1,7 +1,8 @@
 """Latest losses on a scale from 0 to 1: what the policies that reason about chance look at.
 
-Their papers assume rewards in [0, 1]. Losses are scaled by the least and the greatest that were
-told so far, so the estimates of all arms move when a new extreme is seen. The mean of an arm's
+Their papers assume rewards in [0, 1]. Losses are scaled by a range that is known beforehand or,
+where none is, by the least and the greatest that were told so far; then the estimates of all arms
+move when a new extreme is seen, and the range may be too narrow at first. The mean of an arm's
 draws, μ̂, is its latest loss: arms whose draws are random average them themselves.
 """
 
@@ -17,10 +18,11 @@ from lastarm.policy import NoHealthyArm, lowest
 class Scaled:
     """The healthy arms that were looked at: how often each was pulled, and its scaled loss."""
 
-    def __init__(self) -> None:
+    def __init__(self, low: float | None = None, high: float | None = None) -> None:
         self.pulls: dict[int, int] = {}  # T_i; an arm that is not here is out
         self.losses: dict[int, float] = {}  # the latest, as told
-        self._least, self._greatest = inf, -inf
+        self._least = inf if low is None else low
+        self._greatest = -inf if high is None else high
 
     def look(self, pulls: Iterable[Pull]) -> Generator[list[Pull], dict[int, float], None]:
         """Have pulls performed and take in what became of them; `yield from` it."""
@@ -40,9 +42,9 @@ class Scaled:
                 self.losses.pop(pull.arm, None)
 
     def mean(self, arm: int) -> float:
-        """The latest loss of an arm, from 0, the least told so far, to 1, the greatest."""
-        span = self._greatest - self._least
-        return (self.losses[arm] - self._least) / span if span else 0.0
+        """The latest loss of an arm, from 0, the least known of, to 1, the greatest."""
+        span = self._greatest / 2 - self._least / 2  # halved, since it may overflow
+        return (self.losses[arm] / 2 - self._least / 2) / span if span else 0.0
 
     @property
     def scale(self) -> tuple[float, float]:

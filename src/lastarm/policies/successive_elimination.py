@@ -13,9 +13,11 @@ from lastarm.policies.scaled import Scaled
 from lastarm.policy import Algorithm
 
 
-def successive_elimination(arms: Iterable[int], budget: int, delta: float) -> Algorithm:
+def successive_elimination(
+    arms: Iterable[int], budget: int, delta: float, seen: Scaled
+) -> Algorithm:
     """Their algorithm 3, looking only when every live arm has 1, 2, 4, … pulls."""
-    S, seen, t, left = list(arms), Scaled(), 0, budget
+    S, t, left = list(arms), 0, budget
     n = len(S)
     while len(S) > 1:
         more = min(t or 1, left // len(S))  # to the next power of two, or as far as it goes
@@ -50,8 +52,8 @@ class SuccessiveElimination(Confidence):
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""
-        return successive_elimination(range(self.arms), self.budget, self.delta)
+        return successive_elimination(range(self.arms), self.budget, self.delta, self.scaled())
 
     def most_observations(self) -> int:
-        """n·log₂(2B), rounded down."""
+        """n·⌊log₂(2B)⌋."""
         return self.arms * self.budget.bit_length()

@@ -41,7 +41,7 @@ class SuccessiveHalving(InRounds):
        4       1         250         450          1000
 
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
-    recommended; the pulls it would have had are not spent on others.
+    recommended; the next rung's share of the budget then goes to fewer arms.
 
     Source: Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
     Optimization" (2015), figure "Successive Halving Algorithm"; the algorithm is of Karnin, Koren

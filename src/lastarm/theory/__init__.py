@@ -8,7 +8,7 @@ greatest of them; γ⁻¹(α) is the time by which γ is below α. Jamieson & Ta
 The paper is not taken on faith: docs/theory.md lists where it had to be mended.
 """
 
-from lastarm.theory.audit import Audit, Truth, audit
+from lastarm.theory.audit import Audit, Truth, audit, ends_lower
 from lastarm.theory.envelopes import Envelopes, envelope, settling_time, told_apart
 from lastarm.theory.examples import (
     halving_budget_of_example_2,
@@ -33,6 +33,7 @@ __all__ = [
     "Truth",
     "adversary",
     "audit",
+    "ends_lower",
     "envelope",
     "halving_budget",
     "halving_budget_by_sum",

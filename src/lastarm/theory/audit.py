@@ -8,7 +8,7 @@ would have needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -25,24 +25,29 @@ class Elimination:
     """An arm that was left behind at `level`, with this loss.
 
     To win it would still have had to fall by `margin`; no arm that went on from there is seen to
-    have moved by more than `moved`. It was a close call if that could have been enough.
+    have moved by more than `moved`. It was a close call if that could have been enough. Where
+    nobody went on, `moved` is None, and nothing is known.
     """
 
     arm: int
     level: int
     loss: float
     margin: float
-    moved: float
+    moved: float | None
 
     @property
     def close(self) -> bool:
         """Whether another arm moved as far as this one would have had to."""
-        return self.margin <= self.moved
+        return self.moved is not None and self.margin <= self.moved
 
 
 @dataclass(frozen=True)
 class Audit:
-    """All eliminations, the closest first, and the budget that Theorem 1 asks for by estimate."""
+    """All eliminations, the closest first, and the budget that Theorem 1 asks for by estimate.
+
+    The budget is inf where nothing was seen to settle enough, or where a dropped arm's latest loss
+    is below the winner's.
+    """
 
     eliminations: tuple[Elimination, ...]
     diverged: int
@@ -54,28 +59,31 @@ class Audit:
         return tuple(elimination for elimination in self.eliminations if elimination.close)
 
 
-def audit(curves: Mapping[int, Curve], recommended: int) -> Audit:
-    """Look back at a search: `curves` are what it saw of each arm.
+def audit(curves: Mapping[int, Curve], recommended: int, out: Collection[int] = ()) -> Audit:
+    """Look back at a search: `curves` are what it saw of each arm; some arms may be `out`, failed.
 
     >>> seen = {0: [(1, 0.9), (4, 0.2)], 1: [(1, 0.8), (4, 0.3)], 2: [(1, 1.0)], 3: [(1, 5.0)]}
     >>> report = audit(seen, recommended=0)
-    >>> [(e.arm, round(e.margin, 6), round(e.moved, 6), e.close) for e in report.eliminations]
-    [(2, 0.8, 0.7, False), (3, 4.8, 0.7, False)]
+    >>> [(e.arm, e.level, round(e.margin, 6), e.moved, e.close) for e in report.eliminations]
+    [(1, 4, 0.1, None, False), (2, 1, 0.8, 0.7, False), (3, 1, 4.8, 0.7, False)]
 
     The budget is that of Theorem 1, with the latest losses taken for limits and γ̄ as estimated.
     """
-    healthy = {arm: curve for arm, curve in curves.items() if isfinite(curve[-1][1])}
+    healthy = {
+        arm: curve for arm, curve in curves.items() if isfinite(curve[-1][1]) and arm not in out
+    }
     winning = healthy[recommended][-1][1]
     moved = _moved(healthy)
     others = {arm: curve[-1] for arm, curve in healthy.items() if arm != recommended}
+    furthest = max(level for curve in healthy.values() for level, _ in curve)
     eliminations = [
-        Elimination(arm, level, loss, loss - winning, moved[level])
+        Elimination(arm, level, loss, loss - winning, moved[level] if level < furthest else None)
         for arm, (level, loss) in others.items()
-        if level < max(moved)
     ]
-    eliminations.sort(key=lambda e: (e.margin - e.moved, e.arm))
+    eliminations.sort(key=lambda e: (e.margin - (e.moved or 0.0), e.arm))
+    known = sorted(moved) if len(moved) > 1 else []  # at a single level nobody was seen to move
     settling = [
-        next((level for level in sorted(moved) if 2 * moved[level] < loss - winning), inf)
+        next((level for level in known if 2 * moved[level] < loss - winning), inf)
         for _, loss in sorted(others.values(), key=lambda last: last[1])
     ]
     budget = halving_budget(settling) if settling else 0
@@ -86,13 +94,23 @@ def _moved(curves: Mapping[int, Curve]) -> dict[int, float]:
     """γ̄ as it was seen: level → how far any arm that was seen there and later still moved."""
     seen: dict[int, float] = {}
     for curve in curves.values():
-        gamma = envelope([loss for _, loss in curve if isfinite(loss)])
+        gamma = envelope([loss for _, loss in curve])
         for (level, _), distance in zip(curve, gamma.tolist(), strict=True):
             seen[level] = max(distance, seen.get(level, 0.0))
     moved, most = {}, 0.0
     for level in sorted(seen, reverse=True):  # never more later than before
         moved[level] = most = max(most, seen[level])
     return moved
+
+
+def ends_lower(losses: Array, arm: int) -> list[int]:
+    """The arms whose curves end lower than that of `arm`, the best first.
+
+    One that does not end in a finite loss ends higher than all others, even in −inf.
+    """
+    ends = np.where(np.isfinite(losses[:, -1]), losses[:, -1], inf)
+    order = np.argsort(ends, kind="stable")
+    return [int(other) for other in order if ends[other] < ends[arm]]
 
 
 @dataclass(frozen=True)
@@ -104,11 +122,8 @@ class Truth:
 
     @classmethod
     def of(cls, losses: Array, recommended: int) -> Truth:
-        """From a table of whole curves; an arm that does not end in a finite loss is no better."""
-        ends = losses[:, -1]
-        order = np.argsort(ends, kind="stable")
-        mine = ends[recommended] if isfinite(ends[recommended]) else inf
-        better = tuple(int(arm) for arm in order if ends[arm] < mine)
+        """From a table of whole curves."""
+        better = tuple(ends_lower(losses, recommended))
         whole = losses[np.isfinite(losses).all(axis=1)]
         budget = halving_budget(Envelopes(whole).gaps_settle) if len(whole) > 1 else 0
         return cls(better, budget)

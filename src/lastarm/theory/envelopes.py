@@ -67,7 +67,7 @@ class Envelopes:
     def table(self) -> Array:
         """The losses as an array, checked."""
         table = np.asarray(self.losses, dtype=np.float64)
-        if table.ndim != 2 or not np.isfinite(table).all():
+        if table.ndim != 2 or 0 in table.shape or not np.isfinite(table).all():
             raise InvalidArgument(
                 f"losses of shape {table.shape} will not do: envelopes are of a table of finite "
                 "losses, one row an arm. Leave out the arms that diverge."

@@ -7,7 +7,7 @@ Where a function takes `settling`, it is the list of γ̄⁻¹((ν_i − ν_1)/2
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,8 @@ def halving_budget(settling: Sequence[float]) -> float:
     808
     """
     n = len(settling) + 1
-    return 2 * ceil_log(n, 2) * max(i * (1 + time) for i, time in enumerate(settling, start=2))
+    latest = max((i * (1 + time) for i, time in enumerate(settling, start=2)), default=0)
+    return 2 * ceil_log(n, 2) * latest
 
 
 def halving_budget_by_sum(settling: Sequence[float], *, as_printed: bool = False) -> float:
@@ -38,7 +39,7 @@ def halving_budget_by_sum(settling: Sequence[float], *, as_printed: bool = False
     (816, 416)
     """
     n = len(settling) + 1
-    first = 0 if as_printed else settling[0]
+    first = 0 if as_printed else max(settling, default=0)
     return 2 * ceil_log(n, 2) * (n + first + sum(settling))
 
 
@@ -66,7 +67,7 @@ def uniform_budget(settling: Sequence[float]) -> float:
     z = n · max_{i=2…n} γ̄⁻¹((ν_i − ν_1)/2), which is the term of i = 2. Theorem 3: there are losses
     for which no smaller budget does; `adversary` makes them.
     """
-    return (len(settling) + 1) * max(settling)
+    return (len(settling) + 1) * max(settling, default=0)
 
 
 def adversary(limits: Sequence[float], beta: Callable[[int], float], steps: int) -> Array:
@@ -90,10 +91,10 @@ def adversary(limits: Sequence[float], beta: Callable[[int], float], steps: int)
 def halving_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
     """Theorem 4: ν of the arm that Successive Halving returns is at most this above ν_1.
 
-    ⌈log₂ n⌉ · 2γ̄(⌊B / (n⌈log₂ n⌉)⌋). Below one pull for each arm there is no bound.
+    ⌈log₂ n⌉ · 2γ̄(⌊B / (n⌈log₂ n⌉)⌋). Below one pull for each arm there is no bound: inf.
     """
     rounds = ceil_log(arms, 2)
-    return rounds * 2 * _at(gamma, budget // (arms * rounds))
+    return rounds * 2 * _at(gamma, budget // (arms * rounds)) if rounds else 0.0
 
 
 def uniform_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
@@ -105,9 +106,9 @@ def uniform_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
 
 
 def _at(gamma: ArrayLike, t: int) -> float:
-    """γ(t), counted from 1; past its end it stays as it is."""
+    """γ(t), counted from 1; past its end it stays as it is, and before it begins there is none."""
     bounds = np.asarray(gamma, dtype=float)
-    return float(bounds[min(t, len(bounds)) - 1])
+    return float(bounds[min(t, len(bounds)) - 1]) if t else inf
 
 
 def hoeffding_envelope(arms: int, pulls: int, delta: float) -> float:

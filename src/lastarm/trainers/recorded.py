@@ -55,11 +55,7 @@ class RecordedCurves:
                     f"the {len(self.losses)} rows"
                 )
             self.test = self._test  # a table without test losses has no such method
-        if not 0 <= seconds_per_pull < inf:
-            raise InvalidArgument(
-                f"seconds_per_pull={seconds_per_pull} will not do: give a time, 0 or more."
-            )
-        self.seconds_per_pull = seconds_per_pull
+        self.seconds_per_pull = _pace(seconds_per_pull)
 
     @classmethod
     def load(cls, path: str | Path, *, seconds_per_pull: float = 0.0) -> RecordedCurves:
@@ -67,13 +63,15 @@ class RecordedCurves:
         path = Path(path)
         try:
             arrays = _read_csv(path) if path.suffix.lower() == ".csv" else _read_npz(path)
-            return cls(**arrays, seconds_per_pull=seconds_per_pull)
+            curves = cls(**arrays)
         except Exception as error:  # whatever a foreign file does to its reader, it is no table
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InvalidArgument(
-            f"{str(path)!r} cannot be read as a table of losses: {reason}. Give an .npz file with "
-            "`losses[arm, step]`, or a .csv file of numbers with one row for each arm."
-        )
+            raise InvalidArgument(
+                f"{str(path)!r} cannot be read as a table of losses: {reason}. Give an .npz file "
+                "with `losses[arm, step]`, or a .csv file of numbers with one row for each arm."
+            ) from error
+        curves.seconds_per_pull = _pace(seconds_per_pull)
+        return curves
 
     def start(self, config: Config, seed: int) -> Position:
         """The beginning of row `config["row"]`."""
@@ -100,6 +98,15 @@ class RecordedCurves:
         if self._final_test is not None:
             table.update(self._final_test.tobytes())
         return {"table": table.hexdigest()}
+
+
+def _pace(seconds_per_pull: float) -> float:
+    if not 0 <= seconds_per_pull < inf:
+        raise InvalidArgument(
+            f"seconds_per_pull={seconds_per_pull} will not do: it is how long a pull takes. Give "
+            "a time of 0 or more."
+        )
+    return seconds_per_pull
 
 
 def _table(losses: Any) -> NDArray[np.float64]:

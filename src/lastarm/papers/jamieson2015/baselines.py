@@ -183,7 +183,7 @@ def exponential_gap(loss: Losses, n: int, B: int, delta: float) -> Played:
 
 
 def hyperband(loss: Losses, draws: list[list[int]], R: int, eta: int) -> Played:
-    """Li et al. (2018), algorithm 1, given the arms that each bracket draws."""
+    """Li et al. (2018), algorithm 1, given each bracket's arms; the best winner is returned."""
     s_max = 0
     while eta ** (s_max + 1) <= R:
         s_max += 1
