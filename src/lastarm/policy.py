@@ -133,6 +133,7 @@ class Rounds:
             self._next_round()
         pulls = list(islice(self._to_ask, max(0, n)))
         for pull in pulls:
+            assert pull.arm not in self._asked, "a round asks for each arm once"
             self._asked[pull.arm] = pull.upto
         return pulls
 
@@ -180,7 +181,6 @@ class Rounds:
             finally:
                 self._begun = True
             self._round = [pull.arm for pull in pulls]
-            assert len(set(self._round)) == len(self._round), "a round asks for each arm once"
             news = [pull for pull in pulls if self._is_news(pull)]
             if self._left < inf:
                 self._left -= sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
