@@ -18,7 +18,7 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.errors import InvalidArgument
+from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.integers import ceil_log
 from lastarm.policies import Doubling
 from lastarm.policies.budgeted import Budgeted
@@ -222,6 +222,28 @@ def test_example_2_follows_from_example_1_and_as_printed_does_not(n: int) -> Non
     assert halving / uniform == pytest.approx(4 * ceil_log(n, 2) / n)
     other = uniform_budget_of_example_2(n, sigma, delta, as_printed=True)
     assert printed / other == pytest.approx(halving / uniform), "the ratio stands"
+
+
+def test_hoeffdings_envelope_as_printed_promises_next_to_nothing() -> None:
+    n, times = 10, np.arange(1, 100_000)
+    printed = np.sqrt(np.log(4 * n * times**2) / (2 * times))
+    assert printed[999] == pytest.approx(hoeffding_envelope(n, 1000, delta=1))
+    chance_of_error = (n * 2 * np.exp(-2 * times * printed**2)).sum()
+    assert chance_of_error == pytest.approx(math.pi**2 / 12, rel=1e-4)
+
+
+def test_the_figures_survivors_as_printed_never_come_down_to_one() -> None:
+    losses = {0: 0.5, 1: 0.5, 2: 0.5, 3: 0.5}
+    sigma = sorted(losses, key=losses.__getitem__)
+    kept = {i for i in losses if losses[i] <= losses[sigma[len(losses) // 2 - 1]]}
+    assert kept == set(losses), "all tie, so all are kept, rung after rung"
+    assert played(SuccessiveHalving(4, 8), np.full((4, 3), 0.5)).arm == 0
+
+
+def test_the_doubling_trick_cannot_begin_with_one_pull_for_each_arm() -> None:
+    with pytest.raises(BudgetTooSmall):
+        SuccessiveHalving(arms=8, budget=8)
+    assert SuccessiveHalving(arms=8, budget=8 * 3).plan().rungs[0].pulls == 1
 
 
 def test_envelopes_are_of_finite_losses() -> None:
