@@ -1,9 +1,16 @@
 """What all tests need of the process that they run in."""
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Continuous integration tries the same examples every time; elsewhere new ones are looked for.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
 # process that they start; the tests of Ctrl-C want to be heard.
