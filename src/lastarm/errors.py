@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +58,7 @@ def _short(value: object) -> str:
 MOST = 2**63 - 1
 
 
-def whole_number(name: str, value: object, least: int, meaning: str) -> int:
+def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
     """`value` as an int, if it is a whole number of at least `least` that fits into 64 bits.
 
     >>> whole_number("budget", 12, 1, "the total number of pulls over all arms")
@@ -69,7 +69,7 @@ def whole_number(name: str, value: object, least: int, meaning: str) -> int:
     over all arms. Give a whole number of at least 1.
     """
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)
     except TypeError:
         number = least - 1
     if isinstance(value, bool) or not least <= number <= MOST:

@@ -32,12 +32,12 @@ def lucb(arms: Iterable[int], budget: int, delta: float, seen: Scaled) -> Algori
         _, h = min(heap[0] for heap in peers.values())  # the best by its mean
         _take(peers, seen.pulls[h])
         firsts = (heap[0][1] for heap in peers.values())
-        l = min(firsts, key=lambda arm: (seen.mean(arm) - radius(arm), arm))  # noqa: E741
-        if seen.mean(h) + radius(h) < seen.mean(l) - radius(l):
+        rival = min(firsts, key=lambda arm: (seen.mean(arm) - radius(arm), arm))  # their l
+        if seen.mean(h) + radius(h) < seen.mean(rival) - radius(rival):
             return h
-        _take(peers, seen.pulls[l])
-        yield from seen.look(Pull(arm, upto=seen.pulls[arm] + 1) for arm in (h, l))
-        for arm in (h, l):
+        _take(peers, seen.pulls[rival])
+        yield from seen.look(Pull(arm, upto=seen.pulls[arm] + 1) for arm in (h, rival))
+        for arm in (h, rival):
             if arm in seen.pulls:
                 heappush(peers.setdefault(seen.pulls[arm], []), (seen.losses[arm], arm))
         left, t = left - 2, t + 1
