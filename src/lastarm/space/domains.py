@@ -1,0 +1,233 @@
+"""Domains: the values that one hyperparameter may take, and how likely each is."""
+
+from __future__ import annotations
+
+import reprlib
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import exp, floor, inf, isfinite, isnan, log, nan
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.space.values import identity, plain, readable
+
+
+class Domain(ABC):
+    """The values that one hyperparameter may take."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int | None:
+        """How many values there are; None when they are not counted."""
+        return None
+
+    @abstractmethod
+    def sample(self, random: np.random.Generator) -> Any:
+        """One value, drawn with `random`."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The domain as JSON; domains that differ are described differently."""
+
+
+class Finite(Domain):
+    """A domain whose values can be counted."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many values there are."""
+
+    @abstractmethod
+    def values(self) -> list[Any]:
+        """All values, in order."""
+
+    def weights(self) -> NDArray[np.float64]:
+        """How likely each of `values()` is."""
+        return np.full(self.size, 1 / self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Domain):
+    """A number between `low` and `high`, each equally likely.
+
+    >>> Uniform(0, 1).sample(np.random.default_rng(0))
+    0.6369616873214543
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _set_ends(self, "Uniform", self.low, self.high)
+
+    def sample(self, random: np.random.Generator) -> float:
+        """One number."""
+        return _between(self.low, self.high, random)
+
+    def describe(self) -> dict[str, Any]:
+        """Its ends."""
+        return {"uniform": [self.low, self.high]}
+
+
+@dataclass(frozen=True, slots=True)
+class LogUniform(Domain):
+    """A number between `low` and `high`, each order of magnitude equally likely.
+
+    >>> random = np.random.default_rng(0)
+    >>> [f"{LogUniform(1e-5, 1e-1).sample(random):.0e}" for _ in range(4)]
+    ['4e-03', '1e-04', '1e-05', '1e-05']
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _set_ends(self, "LogUniform", self.low, self.high)
+        if self.low <= 0:
+            raise InvalidArgument(
+                f"LogUniform: low={self.low!r} will not do: a log scale begins above 0. "
+                "Give a positive low, or use Uniform."
+            )
+
+    def sample(self, random: np.random.Generator) -> float:
+        """One number."""
+        number = exp(_between(log(self.low), log(self.high), random))
+        return min(max(number, self.low), self.high)
+
+    def describe(self) -> dict[str, Any]:
+        """Its ends."""
+        return {"log-uniform": [self.low, self.high]}
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Finite):
+    """A whole number from `low` to `high`, both included.
+
+    Each is equally likely; with `log`, each order of magnitude is: the number is a log-uniform
+    one between low - ½ and high + ½, rounded, so that k has a weight of log (k + ½) / (k - ½).
+
+    >>> Integer(1, 4, log=True).weights().round(2).tolist()
+    [0.5, 0.23, 0.15, 0.11]
+    """
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        least = 1 if self.log else -(2**63)
+        low = whole_number("Integer's low", self.low, least, "the least of its values")
+        high = whole_number("Integer's high", self.high, low, "the greatest of its values")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "log", bool(self.log))
+
+    @property
+    def size(self) -> int:
+        """How many there are, both ends included."""
+        return self.high - self.low + 1
+
+    def sample(self, random: np.random.Generator) -> int:
+        """One number."""
+        if not self.log:
+            return int(random.integers(self.low, self.high, endpoint=True))
+        number = exp(_between(log(self.low - 0.5), log(self.high + 0.5), random))
+        return min(max(floor(number + 0.5), self.low), self.high)
+
+    def values(self) -> list[int]:
+        """All of them, from low to high."""
+        return list(range(self.low, self.high + 1))
+
+    def weights(self) -> NDArray[np.float64]:
+        """How likely each is."""
+        if not self.log:
+            return Finite.weights(self)
+        numbers = np.arange(self.low, self.high + 1, dtype=np.float64)
+        weights = np.log1p(1 / (numbers - 0.5))
+        return np.asarray(weights / weights.sum())
+
+    def describe(self) -> dict[str, Any]:
+        """Its ends and its scale."""
+        return {"integer": [self.low, self.high]} | ({"log": True} if self.log else {})
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Choice(Finite):
+    """One of the options, each equally likely. An option given twice is kept once.
+
+    >>> Choice("relu", "tanh", "relu")
+    Choice('relu', 'tanh')
+    >>> Choice(1, 1.0, True).size
+    3
+    """
+
+    options: tuple[Any, ...]
+
+    def __init__(self, *options: Any) -> None:
+        if not options:
+            raise InvalidArgument("Choice() has no options. Give at least one.")
+        options = tuple(plain(option) for option in options)
+        if any(isinstance(option, float) and isnan(option) for option in options):
+            raise InvalidArgument(
+                f"Choice{reprlib.repr(options)} has the option nan, which equals nothing, not "
+                "even itself. Give None or a string in its place."
+            )
+        distinct: dict[Hashable, Any] = {}
+        for option in options:
+            distinct.setdefault(identity(option), option)
+        object.__setattr__(self, "options", tuple(distinct.values()))
+
+    def __repr__(self) -> str:
+        return f"Choice({', '.join(map(repr, self.options))})"
+
+    @property
+    def size(self) -> int:
+        """How many options there are."""
+        return len(self.options)
+
+    def sample(self, random: np.random.Generator) -> Any:
+        """One option."""
+        return self.options[int(random.integers(len(self.options)))]
+
+    def values(self) -> list[Any]:
+        """The options, as they were given."""
+        return list(self.options)
+
+    def describe(self) -> dict[str, Any]:
+        """Its options."""
+        return {"choice": [readable(option) for option in self.options]}
+
+
+def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:
+    """The ends as floats, if they are finite and in order."""
+    for name, value in (("low", low), ("high", high)):
+        try:
+            end = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+        except OverflowError:
+            end = inf
+        if not isfinite(end):
+            raise InvalidArgument(
+                f"{kind}: {name}={reprlib.repr(value)} will not do: it is an end of the interval. "
+                "Give a finite number."
+            )
+        object.__setattr__(domain, name, end)
+    if domain.low >= domain.high:
+        raise InvalidArgument(
+            f"{kind}: low={low!r} and high={high!r} will not do: low is to be below high. "
+            "Exchange them, or give a value that does not vary as it is, without a domain."
+        )
+
+
+def _between(low: float, high: float, random: np.random.Generator) -> float:
+    part = random.random()
+    number = low * (1 - part) + high * part  # high - low may be more than a float can hold
+    return min(max(number, low), high)

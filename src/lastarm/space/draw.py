@@ -1,0 +1,103 @@
+"""Drawing the configs of arms from a space: arm i's is a function of (seed, i)."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.space.reading import Constant
+from lastarm.space.spaces import AnyOf, Configs, Grid, Space
+from lastarm.space.streams import SHUFFLED
+from lastarm.space.values import config_identity
+
+
+def draw(
+    space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """The configs of all arms: those to `include` first, then drawn ones.
+
+    A space maps the name of each parameter to a domain; to a list, tuple, range or 1-d array,
+    which is a choice among its items; to a frozen distribution of scipy.stats; or to anything
+    else, which is what every arm gets.
+
+    >>> from lastarm.space import Integer, LogUniform
+    >>> space = {"lr": LogUniform(1e-5, 1e-1), "layers": Integer(1, 6), "act": ["relu", "tanh"]}
+    >>> few, many = draw(space, arms=2, seed=0), draw(space, arms=20, seed=0)
+    >>> few == many[:2]
+    True
+
+    A mapping that has only so many configs gives each of them once. In a list of mappings, each
+    arm draws a mapping first, equally likely among those that have configs left.
+
+    >>> kernels = [{"kernel": "linear"}, {"kernel": "rbf", "gamma": [0.1, 1.0]}]
+    >>> for config in draw(kernels, arms=3, seed=0):
+    ...     print(config)
+    {'kernel': 'rbf', 'gamma': 1.0}
+    {'kernel': 'linear'}
+    {'kernel': 'rbf', 'gamma': 0.1}
+
+    A list of mappings that leave nothing to draw is taken as `Configs`. An included config is
+    taken as it is, has the names of one of the mappings, and counts once if it is given twice.
+    """
+    arms = whole_number("arms", arms, 1, "how many configs are drawn")
+    seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+    read = _read(space)
+    first: dict[Hashable, dict[str, Any]] = {}
+    for number, config in enumerate(include):
+        if not isinstance(config, Mapping) or all(config.keys() != p.keys() for p in read.parts):
+            names = {", ".join(part) or "of none" for part in read.parts}
+            raise InvalidArgument(
+                f"include[{number}]={reprlib.repr(config)} will not do: a config of this space "
+                f"has the names {' or '.join(sorted(names)[:3])}. Give exactly these."
+            )
+        first.setdefault(config_identity(config), dict(config))
+    if len(first) > arms:
+        raise InvalidArgument(
+            f"include has {len(first)} configs, but there are arms={arms}: raise the arms to "
+            f"{len(first)}, or include fewer."
+        )
+    drawn = list(first.values())
+    most = len(first) + (arms if read.size is None else read.size)
+    if arms <= most or most <= SHUFFLED:
+        drawn += islice(read.configs(seed, set(first)), arms - len(first))
+        most = len(drawn)
+    if most < arms:
+        raise InvalidArgument(
+            f"arms={arms} will not do: the space has {most} config{'s' * (most > 1)}, and none is "
+            f"drawn twice. Draw at most {most}, or widen the space."
+        )
+    return drawn
+
+
+def size(space: Space) -> int | None:
+    """How many configs a space has, None when they are not counted.
+
+    What several mappings of a list share is counted for each of them, though it is drawn once.
+
+    >>> from lastarm.space import Integer
+    >>> size({"layers": Integer(1, 6), "act": ["relu", "tanh"], "epochs": 10})
+    12
+    """
+    return _read(space).size
+
+
+def describe(space: Space) -> dict[str, Any]:
+    """A space as JSON, for people to read; spaces that differ are described differently.
+
+    >>> from lastarm.space import Integer
+    >>> describe({"layers": Integer(1, 6, log=True), "act": ["relu", max], "epochs": 10})
+    {'layers': {'integer': [1, 6], 'log': True},
+     'act': {'choice': ['relu', {'named': 'builtins.max'}]}, 'epochs': {'constant': 10}}
+    """
+    return _read(space).describe()
+
+
+def _read(space: Space) -> AnyOf | Grid | Configs:
+    if isinstance(space, Grid | Configs):
+        return space
+    read = AnyOf(space)
+    varies = any(not isinstance(value, Constant) for part in read.parts for value in part.values())
+    return read if varies or isinstance(space, Mapping) else Configs(space)

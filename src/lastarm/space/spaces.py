@@ -1,0 +1,157 @@
+"""Spaces: one mapping or several, a grid, a list of configs."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import prod
+from typing import Any
+
+from lastarm.canonical import fingerprint
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.space.domains import Choice, Domain, Finite, Integer
+from lastarm.space.reading import as_domain, as_name
+from lastarm.space.streams import Part, configs_of, count_of, generator
+from lastarm.space.values import config_identity, readable
+
+
+class AnyOf:
+    """Mappings of names to domains, of which an arm draws one, then its values."""
+
+    def __init__(self, mappings: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        if isinstance(mappings, Mapping):
+            mappings = [mappings]
+        _require_mappings("a space", mappings)
+        self.parts: list[Part] = [
+            {as_name(name): as_domain(name, value) for name, value in mapping.items()}
+            for mapping in mappings
+        ]
+
+    @property
+    def size(self) -> int | None:
+        """How many configs there are, None when they are not counted."""
+        sizes = [count_of(part) for part in self.parts]
+        return None if None in sizes else sum(filter(None, sizes))
+
+    def describe(self) -> dict[str, Any]:
+        """The domains by name."""
+        described = [{n: domain.describe() for n, domain in part.items()} for part in self.parts]
+        return described[0] if len(described) == 1 else {"any of": described}
+
+    def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
+        """Configs in the order of the arms, without those that were `seen`."""
+        random = generator(seed, "which")
+        streams = [configs_of(part, seed, which, seen) for which, part in enumerate(self.parts)]
+        while streams:
+            stream = streams[int(random.integers(len(streams)))]
+            config = next(stream, None)
+            if config is None:
+                streams.remove(stream)
+            else:
+                yield config
+
+
+class Grid:
+    """All combinations of the values of a mapping, or of each of several.
+
+    Choices and integers give all their values. With `samples`, every domain on another scale is
+    sampled so many times: a log-scaled integer too. The samples depend on the seed and the name.
+
+    >>> from lastarm.space import LogUniform, draw, size
+    >>> grid = Grid({"lr": LogUniform(1e-5, 1e-1), "layers": [1, 2, 3]}, samples=4)
+    >>> size(grid)
+    12
+    >>> [config["layers"] for config in draw(grid, arms=12, seed=0)].count(3)
+    4
+
+    Arms get the combinations in a random order, so that few arms see some of everything.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        samples: int | None = None,
+    ) -> None:
+        if samples is not None:
+            meaning = "how many values of each continuous domain are tried"
+            samples = whole_number("samples", samples, 1, meaning)
+        self.space, self.samples = AnyOf(space), samples
+        self.parts = self.space.parts
+        for name, domain in (item for part in self.parts for item in part.items()):
+            if samples is None and domain.size is None:
+                raise InvalidArgument(
+                    f"{name}: a grid has all values, and there is no end of those of {domain}. "
+                    "Give Grid(..., samples=k) to try k of them, or list the ones to try."
+                )
+
+    @property
+    def size(self) -> int:
+        """How many combinations there are."""
+        return sum(prod(self._count(domain) for domain in part.values()) for part in self.parts)
+
+    def describe(self) -> dict[str, Any]:
+        """The space that it was made of, and the samples."""
+        return {"grid": [self.space.describe()], "samples": self.samples}
+
+    def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
+        """Combinations in the order of the arms, without those that were `seen`."""
+        grid = [
+            {name: self._values(name, domain, seed) for name, domain in part.items()}
+            for part in self.parts
+        ]
+        return AnyOf(grid).configs(seed, seen)
+
+    def _count(self, domain: Domain) -> int:
+        sampled = domain.size is None or (isinstance(domain, Integer) and domain.log)
+        counts = (domain.size, self.samples if sampled else None)
+        return min(count for count in counts if count is not None)
+
+    def _values(self, name: str, domain: Domain, seed: int) -> Domain:
+        count = self._count(domain)
+        match domain:
+            case Integer() if count == domain.size:
+                return Integer(domain.low, domain.high)  # on a grid, all are equally likely
+            case Finite() if count == domain.size:
+                return domain
+        drawn = AnyOf({name: domain}).configs(seed, set())
+        return Choice(*(config[name] for config in islice(drawn, count)))
+
+
+class Configs:
+    """Exactly these configs, in this order, with every value taken as it is.
+
+    >>> from lastarm.space import draw
+    >>> draw(Configs([{"layers": [64, 64]}, {"layers": [128]}]), arms=2, seed=0)
+    [{'layers': [64, 64]}, {'layers': [128]}]
+    """
+
+    def __init__(self, configs: Sequence[Mapping[str, Any]]) -> None:
+        _require_mappings("the configs of a search", configs)
+        self.parts = [{as_name(name): config[name] for name in config} for config in configs]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.parts)
+
+    def describe(self) -> dict[str, Any]:
+        """Their number and checksum: there may be many."""
+        return {"configs": self.size, "sha256": fingerprint(readable(self.parts))}
+
+    def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
+        """The configs, without those that were `seen`."""
+        return (dict(config) for config in self.parts if config_identity(config) not in seen)
+
+
+Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+
+
+def _require_mappings(what: str, given: Any) -> None:
+    if not isinstance(given, Sequence) or not all(isinstance(item, Mapping) for item in given):
+        raise InvalidArgument(
+            f"{reprlib.repr(given)} will not do as {what}: give a dict of names and values, or a "
+            "list of such dicts."
+        )
+    if not given:
+        raise InvalidArgument(f"an empty list will not do as {what}: give at least one dict.")
