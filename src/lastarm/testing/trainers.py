@@ -1,0 +1,131 @@
+"""The laws of trainers: what an arm has become depends on its pulls, not on how they came."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lastarm.trainers.observed import observation
+from lastarm.trainers.protocol import Config, Trainer
+
+MakeTrainer = Callable[[], Trainer[Any]]
+CheckTrainer = Callable[[MakeTrainer, Config], None]
+
+SPLITS = ((1, 1), (1, 2), (3, 1), (2, 5))
+
+
+def trainer_checks(
+    *, seed: int = 0, relative: float = 0.0, saves: bool = True
+) -> list[CheckTrainer]:
+    """The laws of a trainer, each tried on what makes one and the settings of an arm.
+
+    >>> from lastarm import RecordedCurves
+    >>> for check in trainer_checks():
+    ...     check(lambda: RecordedCurves([[0.9, 0.5, 0.4]]), {"row": 0})
+
+    Losses must be equal to the last bit, or to within `relative` of each other. Without `saves`,
+    states need not outlive their process: say so of a trainer whose states cannot be pickled.
+    """
+
+    def same(one: float, other: float) -> bool:
+        both_nan = math.isnan(one) and math.isnan(other)
+        return both_nan or math.isclose(one, other, rel_tol=relative)
+
+    def check_a_loss_is_a_number(make: MakeTrainer, config: Config) -> None:
+        trainer = make()
+        state = trainer.train(trainer.start(config, seed), 1)
+        _loss(trainer, state)
+        if hasattr(trainer, "test"):
+            observation(trainer.test(state))
+
+    def check_training_a_plus_b_is_training_a_then_b(make: MakeTrainer, config: Config) -> None:
+        trainer = make()
+        for a, b in SPLITS:
+            whole = trainer.train(trainer.start(config, seed), a + b)
+            parts = trainer.train(trainer.train(trainer.start(config, seed), a), b)
+            once, twice = _loss(trainer, whole), _loss(trainer, parts)
+            assert same(once, twice), (
+                f"the loss after {a + b} pulls is {once}, but after {a} and then {b} it is {twice}"
+            )
+
+    def check_looking_changes_nothing(make: MakeTrainer, config: Config) -> None:
+        trainer = make()
+        for a, b in SPLITS:
+            state = trainer.train(trainer.start(config, seed), a)
+            looks = [_loss(trainer, state) for _ in range(3)]
+            assert all(same(looks[0], look) for look in looks), (
+                f"looked at again and again after {a} pulls, the loss is {looks}"
+            )
+            if hasattr(trainer, "test"):
+                trainer.test(state)
+            looked = _loss(trainer, trainer.train(state, b))
+            blind = trainer.train(trainer.start(config, seed), a)
+            unseen = _loss(trainer, trainer.train(blind, b))
+            assert same(looked, unseen), (
+                f"the loss after {a} and then {b} pulls is {unseen}, but if it was also looked at "
+                f"in between it is {looked}"
+            )
+
+    def check_the_same_seed_gives_the_same_losses(make: MakeTrainer, config: Config) -> None:
+        trainer, other = make(), make()
+        curves: list[list[float]] = [[], [], []]
+        arms = [(by, by.start(config, seed)) for by in (trainer, trainer, other)]
+        for _ in range(4):
+            for k, (by, state) in enumerate(arms):
+                arms[k] = by, by.train(state, 1)
+                curves[k].append(_loss(*arms[k]))
+        for others in curves[1:]:
+            assert all(map(same, curves[0], others)), (
+                f"two arms with the same settings and seed, trained in turn, have the losses "
+                f"{curves[0]} and {others}"
+            )
+
+    def check_a_saved_state_goes_on_as_if_it_had_not_been_saved(
+        make: MakeTrainer, config: Config
+    ) -> None:
+        trainer = make()
+        for a, b in SPLITS:
+            state = trainer.train(trainer.start(config, seed), a)
+            later, copy = _saved_and_loaded(trainer, state, make)
+            there, here = _loss(later, copy), _loss(trainer, state)
+            assert same(here, there), (
+                f"the loss after {a} pulls is {here}, but saved and loaded it is {there}"
+            )
+            here = _loss(trainer, trainer.train(state, b))
+            there = _loss(later, later.train(copy, b))
+            assert same(here, there), (
+                f"the loss after {a} and then {b} pulls is {here}, but if it was saved and loaded "
+                f"in between it is {there}"
+            )
+
+    return [
+        check_a_loss_is_a_number,
+        check_training_a_plus_b_is_training_a_then_b,
+        check_looking_changes_nothing,
+        check_the_same_seed_gives_the_same_losses,
+        *([check_a_saved_state_goes_on_as_if_it_had_not_been_saved] if saves else []),
+    ]
+
+
+def _loss(trainer: Trainer[Any], state: Any) -> float:
+    return observation(trainer.loss(state))[0]
+
+
+def _saved_and_loaded(trainer: Any, state: Any, make: MakeTrainer) -> tuple[Any, Any]:
+    """Another trainer, as another process would have it, and the state as it is there."""
+    other: Any = make()
+    if hasattr(trainer, "save"):
+        with tempfile.TemporaryDirectory(prefix="lastarm-") as folder:
+            trainer.save(state, Path(folder, "state"))
+            return other, other.load(Path(folder, "state"))
+    try:
+        return other, pickle.loads(pickle.dumps(state))
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise AssertionError(
+            f"a state cannot be pickled: {error}. Give the trainer `save` and `load`, or leave "
+            "this law out with saves=False."
+        ) from error

@@ -1,0 +1,58 @@
+"""A trainer whose figure is better when it is higher, turned into one that has a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lastarm.trainers.observed import observation
+from lastarm.trainers.protocol import Config, Trainer
+
+
+class Maximized:
+    """The same arms, with the figure to be made large as a loss to be made small.
+
+    Only the sign changes: metrics stay, and so does whatever else the trainer can do.
+
+    >>> from lastarm.trainers.recorded import RecordedCurves
+    >>> accuracies = Maximized(RecordedCurves([[0.5, 0.8]], test=[0.75]))
+    >>> arm = accuracies.train(accuracies.start({"row": 0}, seed=0), pulls=2)
+    >>> accuracies.loss(arm), accuracies.test(arm)
+    (-0.8, -0.75)
+    """
+
+    def __init__(self, trainer: Trainer[Any]) -> None:
+        self._trainer: Any = trainer
+
+    def start(self, config: Config, seed: int) -> Any:
+        """The trainer's own arm."""
+        return self._trainer.start(config, seed)
+
+    def train(self, state: Any, pulls: int) -> Any:
+        """As the trainer does."""
+        return self._trainer.train(state, pulls)
+
+    def loss(self, state: Any) -> Any:
+        """What the trainer sees, with the other sign."""
+        return _negated(self._trainer.loss(state))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """That of the trainer, and its kind."""
+        theirs = self._trainer.fingerprint() if hasattr(self._trainer, "fingerprint") else {}
+        return {"maximized": type(self._trainer).__qualname__, **theirs}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # else unpickling would ask for `_trainer` before there is one
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        theirs = getattr(self._trainer, name)
+        return self._test if name == "test" else theirs
+
+    def _test(self, state: Any) -> Any:
+        return _negated(self._trainer.test(state))
+
+
+def _negated(value: Any) -> Any:
+    if value is None:
+        return None
+    negated = 0.0 - observation(value)[0]  # -0.0 would be shown, and 0 - 0 has no sign
+    return {**value, "loss": negated} if isinstance(value, Mapping) else negated

@@ -1,0 +1,884 @@
+"""The forms in which a trainer may come: functions, generators, programs; and the laws of all."""
+
+import functools
+import math
+import os
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastarm.errors import BadLoss, InvalidArgument
+from lastarm.testing.trainers import CheckTrainer, trainer_checks
+from lastarm.trainers.accepted import as_trainer
+from lastarm.trainers.functions import Functions, NoState
+from lastarm.trainers.generators import BadYield, Generated
+from lastarm.trainers.maximized import Maximized
+from lastarm.trainers.observed import observation
+from lastarm.trainers.programs import Program, ProgramFailed
+from lastarm.trainers.recorded import RecordedCurves
+
+RATE = {"rate": 0.25}
+
+
+def trained(trainer: Any, config: Any, *steps: int, seed: int = 0) -> Any:
+    state = trainer.start(config, seed)
+    for pulls in steps:
+        state = trainer.train(state, pulls)
+    return state
+
+
+def curve(trainer: Any, config: Any, *steps: int, seed: int = 0) -> list[Any]:
+    state, losses = trainer.start(config, seed), []
+    for pulls in steps:
+        state = trainer.train(state, pulls)
+        losses.append(trainer.loss(state))
+    return losses
+
+
+# What a look gives -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "kept"),
+    [
+        (True, True),
+        (None, None),
+        ("ok", "ok"),
+        (np.bool_(True), True),
+        (np.float32(0.5), 0.5),
+        (np.array(7), 7),
+        (Decimal("0.5"), 0.5),
+        (Fraction(1, 4), 0.25),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (10**400, "inf"),
+        (2**70, float(2**70)),
+        ((1, [2.0, {"a": math.inf}]), [1, [2.0, {"a": "inf"}]]),
+        ({1: {2: 3}}, {"1": {"2": 3}}),
+        (np.array([1, 2]), "array([1, 2])"),
+        (1 + 2j, "(1+2j)"),
+        ([0] * 5000, "list of 5000"),
+    ],
+)
+def test_a_metric_is_kept_as_json_can_hold_it(metric: object, kept: object) -> None:
+    assert observation({"loss": 1, "metric": metric}) == (1.0, {"metric": kept})
+
+
+def test_no_metric_is_an_error() -> None:
+    class Hostile:
+        ndim = 0
+
+        def item(self) -> float:
+            raise RuntimeError("no")
+
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    endless: list[Any] = []
+    endless.append(endless)
+    loss, metrics = observation(
+        {"loss": 0.5, "a": Hostile(), "b": endless, "c": {*range(999)}, Hostile(): 1}
+    )
+    assert loss == 0.5
+    assert metrics is not None
+    assert metrics["a"] == "a Hostile that cannot be shown"
+    assert all(isinstance(name, str) for name in metrics)
+    assert len(metrics["c"]) == 200
+
+
+def test_any_mapping_with_a_loss_will_do_and_one_without_is_shown() -> None:
+    assert observation(UserDict({"loss": np.float64(0.5)})) == (0.5, None)
+    with pytest.raises(BadLoss, match="the keys 'accuracy', 3 has no 'loss'"):
+        observation({"accuracy": 1, 3: 4})
+    with pytest.raises(BadLoss, match=r"keys \(none\)"):
+        observation({})
+    with pytest.raises(BadLoss, match=r"'0\.5' is a str"):
+        observation({"loss": "0.5"})
+
+
+# A pair of functions -----------------------------------------------------------------------------
+
+
+def descend(config: dict[str, Any], state: Any, pulls: int) -> float:
+    x = 1.0 if state is None else state
+    for _ in range(pulls):
+        x -= config["rate"] * 2 * x
+    return x
+
+
+def walk(config: dict[str, Any], state: Any, pulls: int, seed: int) -> list[Any]:
+    random, x = state or (np.random.default_rng(seed), config.pop("from"))
+    return [random, x + float(sum(random.normal() for _ in range(pulls)))]
+
+
+def squared(state: float) -> float:
+    return state * state
+
+
+def test_a_function_is_given_the_state_that_it_returned() -> None:
+    given: list[Any] = []
+
+    def train(config: Any, state: Any, pulls: int) -> str:
+        given.append((config, state, pulls))
+        return f"{state} {pulls}"
+
+    trainer = Functions(train, loss=len, test=lambda state: -len(state))
+    state = trained(trainer, {"a": 1}, 2, 3)
+    assert given == [({"a": 1}, None, 2), ({"a": 1}, "None 2", 3)]
+    assert trainer.unwrap(state) == "None 2 3"
+    assert (trainer.loss(state), trainer.test(state)) == (8, -8)
+    assert not hasattr(Functions(train, len), "test")
+
+
+def test_a_function_that_wants_a_seed_gets_the_arms_and_may_spoil_its_config() -> None:
+    trainer = Functions(walk, loss=lambda state: state[1])
+    config = {"from": 0.0}
+    assert curve(trainer, config, 1, 1, seed=3) == curve(trainer, config, 1, 1, seed=3)
+    assert curve(trainer, config, 1, seed=3) != curve(trainer, config, 1, seed=4)
+    pinned = Functions(functools.partial(walk, seed=5), loss=lambda state: state[1])
+    assert curve(pinned, config, 1, seed=3) == curve(pinned, config, 1, seed=4)
+
+
+def test_a_function_that_returns_no_state_is_told_so() -> None:
+    trainer = Functions(lambda config, state, pulls: None, loss=lambda state: 0.0)
+    with pytest.raises(NoState, match="returned None, but it is to return the state to go on"):
+        trained(trainer, {}, 1)
+
+
+@pytest.mark.parametrize(
+    ("train", "loss", "message"),
+    [
+        (squared, squared, r"with \(config, state, pulls\), and may have parameters named seed"),
+        (descend, descend, r"with \(state\), but missing a required"),
+        (descend, 0.5, r"0\.5 cannot be called"),
+    ],
+)
+def test_functions_that_cannot_be_called_are_refused_at_once(
+    train: Any, loss: Any, message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        Functions(train, loss)
+
+
+def test_functions_are_remembered_by_name() -> None:
+    trainer = Functions(functools.partial(descend), squared)
+    assert trainer.fingerprint() == {
+        "train": f"{__name__}.descend",
+        "loss": f"{__name__}.squared",
+    }
+    assert "test" in Functions(descend, squared, squared).fingerprint()
+
+
+# A generator -------------------------------------------------------------------------------------
+
+
+def descent(config: dict[str, Any]) -> Iterator[float]:
+    x = 1.0
+    while True:
+        x -= config["rate"] * 2 * x
+        yield x * x
+
+
+def resumable(config: dict[str, Any], seed: int, resume: Any = None) -> Iterator[Any]:
+    """Changes its state in place, and computes its loss only when that is looked at."""
+    state = resume or {"random": np.random.default_rng(seed), "x": config["rate"], "epoch": 0}
+    while state["epoch"] < 6:
+        state["x"] += state["random"].normal()
+        state["epoch"] += 1
+        yield (lambda: {"loss": state["x"], "epoch": state["epoch"]}), state
+
+
+def test_a_generator_goes_on_once_a_pull() -> None:
+    assert curve(Generated(descent), RATE, 1, 2) == [0.25, 0.015625]
+
+
+def test_a_loss_is_computed_only_when_it_is_looked_at_and_then_once() -> None:
+    looks: list[int] = []
+
+    def look(epoch: int) -> int:
+        looks.append(epoch)
+        return epoch
+
+    def counted(config: Any) -> Iterator[Any]:
+        for epoch in range(100):
+            yield functools.partial(look, epoch)
+
+    trainer = Generated(counted)
+    state = trained(trainer, {}, 10)
+    assert looks == []
+    assert [trainer.loss(state), trainer.loss(state)] == [9, 9]
+    assert looks == [9]
+
+
+def test_a_look_that_raises_can_be_tried_again() -> None:
+    tries: list[int] = []
+
+    def look() -> int:
+        tries.append(1)
+        return 1 // (len(tries) - 1)
+
+    trainer = Generated(lambda config: iter([look]))
+    state = trained(trainer, {}, 1)
+    with pytest.raises(ZeroDivisionError):
+        trainer.loss(state)
+    assert trainer.loss(state) == 1
+
+
+def test_a_generator_that_ends_keeps_its_last_loss() -> None:
+    def short(config: Any) -> Iterator[float]:
+        yield 0.5
+        yield 0.25
+
+    assert curve(Generated(short), {}, 1, 5, 100) == [0.5, 0.25, 0.25]
+    assert curve(Generated(short), {}, 7) == [0.25]
+
+
+def test_a_generator_that_yields_nothing_has_no_loss() -> None:
+    def empty(config: Any) -> Iterator[float]:
+        yield from ()
+
+    with pytest.raises(BadYield, match="empty ended before it yielded anything"):
+        trained(Generated(empty), {}, 1)
+
+
+def test_what_a_generator_raises_is_its_own_error() -> None:
+    def raising(config: Any) -> Iterator[float]:
+        yield 0.5
+        raise RuntimeError("diverged")
+
+    with pytest.raises(RuntimeError, match="diverged"):
+        trained(Generated(raising), {}, 2)
+
+
+def test_a_generator_lives_in_its_process_unless_it_can_resume() -> None:
+    with pytest.raises(TypeError, match="let its function have a parameter `resume`"):
+        pickle.dumps(trained(Generated(descent), RATE, 1))
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_generator_that_can_resume_does_so_at_any_level(looked: bool) -> None:
+    trainer, levels = Generated(resumable), range(1, 10)
+    whole = curve(trainer, RATE, *[1] * 9)
+    assert whole[5] == whole[8] != whole[4]
+    for level in levels:
+        state = trained(trainer, RATE, level)
+        if looked:
+            trainer.loss(state)
+        saved = pickle.dumps(state)
+        trainer.train(state, 2)  # which changes the state in place
+        resumed = pickle.loads(saved)
+        other = Generated(resumable)
+        assert other.loss(resumed) == whole[level - 1]
+        assert [other.loss(other.train(resumed, 1)) for _ in range(level, 9)] == whole[level:]
+
+
+def test_one_that_stopped_by_itself_is_not_started_again() -> None:
+    def stops(config: Any, resume: Any) -> Iterator[Any]:
+        assert resume is None, "it had ended"
+        yield 0.5, "state"
+
+    trainer = Generated(stops)
+    state = pickle.loads(pickle.dumps(trained(trainer, {}, 2)))
+    assert trainer.loss(trainer.train(state, 3)) == 0.5
+
+
+@pytest.mark.parametrize("yielded", [0.5, (0.5, None), (1, 2, 3)])
+def test_one_that_can_resume_yields_the_state_to_resume_from(yielded: object) -> None:
+    def forgetful(config: Any, resume: Any) -> Iterator[Any]:
+        yield yielded
+
+    with pytest.raises(BadYield, match="has a parameter `resume`, but yielded no state"):
+        trained(Generated(forgetful), {}, 1)
+
+
+def test_the_state_beside_a_loss_is_what_is_tested_and_given_back() -> None:
+    def modelling(config: Any) -> Iterator[Any]:
+        yield 0.5, "model"
+
+    trainer = Generated(modelling, test=len)
+    state = trained(trainer, {}, 1)
+    assert (trainer.loss(state), trainer.test(state), trainer.unwrap(state)) == (0.5, 5, "model")
+    assert not hasattr(Generated(modelling), "test")
+    with pytest.raises(BadYield, match="yielded no state to be tested"):
+        Generated(descent, test=len).test(trained(Generated(descent), RATE, 1))
+
+
+def test_generator_functions_with_other_parameters_are_refused_at_once() -> None:
+    def with_data(config: Any, data: Any) -> Iterator[float]:
+        yield 0.5
+
+    with pytest.raises(InvalidArgument, match="parameters named seed and resume"):
+        Generated(with_data)
+    assert curve(Generated(functools.partial(with_data, data=1)), {}, 1) == [0.5]
+
+
+# A program ---------------------------------------------------------------------------------------
+
+
+def program(code: str, *arguments: str) -> Program:
+    return Program([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *arguments])
+
+
+def failing(code: str, *arguments: str) -> ProgramFailed:
+    trainer = program(code, *arguments)
+    with pytest.raises(ProgramFailed) as caught:
+        trained(trainer, {}, 1)
+    return caught.value
+
+
+COUNTING = """
+import pathlib, sys
+count = pathlib.Path(sys.argv[1], "count")
+done = int(count.read_text()) if count.exists() else 0
+done += int(sys.argv[2])
+assert done == int(sys.argv[3])
+count.write_text(str(done))
+if sys.argv[4:] == ["fail"]:
+    sys.exit(3)
+print("training ...")
+print(1 / done)
+"""
+
+
+def counting() -> Program:
+    return program(COUNTING, "{state}", "{pulls}", "{upto}")
+
+
+def test_a_program_finds_in_its_folder_what_it_left_there() -> None:
+    trainer = counting()
+    assert curve(trainer, {}, 1, 3, 4) == [1.0, 0.25, 0.125]
+    state = trained(trainer, {}, 5)
+    assert Path(state, "count").read_text() == "5"
+    assert repr(state) == f"Folder({str(state.path)!r}, pulls=5)"
+
+
+def test_a_failed_attempt_leaves_the_folder_as_it_was() -> None:
+    trainer = program(COUNTING, "{state}", "{pulls}", "{upto}", "{how}")
+    state = trained(trainer, {"how": "well"}, 2)
+    state.values["how"] = "fail"
+    with pytest.raises(ProgramFailed, match="exited with code 3"):
+        trainer.train(state, 1)
+    assert Path(state, "count").read_text() == "2"
+    assert trainer.loss(state) == 0.5
+    state.values["how"] = "well"
+    assert trainer.loss(trainer.train(state, 2)) == 0.25
+
+
+def test_an_arms_folders_are_gone_when_it_is() -> None:
+    trainer = counting()
+    first = trained(trainer, {}, 1)
+    second = trainer.train(first, 1)
+    paths = first.path.parent, second.path.parent
+    assert all(path.exists() for path in paths)
+    del first
+    assert [path.exists() for path in paths] == [False, True]
+    del second
+    assert not paths[1].exists()
+
+
+def test_a_saved_folder_is_the_same_bytes_every_time(tmp_path: Path) -> None:
+    trainer = counting()
+    state = trained(trainer, {}, 3)
+    trainer.save(state, tmp_path / "one")
+    trainer.save(state, tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    loaded = pickle.loads(pickle.dumps(trainer)).load(tmp_path / "one")
+    assert trainer.loss(loaded) == 1 / 3
+    assert trainer.loss(trainer.train(loaded, 1)) == 0.25
+    trainer.save(loaded, tmp_path / "three")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
+    with pytest.raises(TypeError, match="a folder cannot be pickled"):
+        pickle.dumps(state)
+
+
+@pytest.mark.skipif(not shutil.which("sh"), reason="needs a shell")
+def test_a_shell_script_is_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "train"
+    script.write_text('#!/bin/sh\necho "$1" >> "$3/rates"\necho "0.$2"\n')
+    script.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    trainer = Program(["./train", "{rate}", "{upto}", "{state}"], names=["rate"])
+    state = trained(trainer, RATE, 1, 4)
+    assert trainer.loss(state) == 0.5
+    assert Path(state, "rates").read_text() == "0.25\n0.25\n"
+    assert trainer.fingerprint() == {"argv": ["./train", "{rate}", "{upto}", "{state}"]}
+
+
+def test_arguments_arrive_as_they_are() -> None:
+    awkward = {
+        "text": "two words; $(touch x) `y` > z | * \"quoted\" 'too' \\ \n {rate}",
+        "rate": np.float64(0.1),
+        "single": np.float32(0.5),
+        "tiny": 1e-300,
+        "whole": np.int64(7),
+        "flag": True,
+        "nothing": "",
+    }
+    trainer = program(
+        "import sys, json; print(json.dumps({'loss': 1, 'got': sys.argv[1:]}))",
+        *("{text}", "{rate}", "x={single},{tiny}", "{whole}", "{flag}", "{nothing}", "{{rate}}"),
+        "{seed}",
+    )
+    _, metrics = observation(trainer.loss(trained(trainer, awkward, 1, seed=9)))
+    assert metrics is not None
+    assert metrics["got"] == [
+        *(awkward["text"], "0.1", "x=0.5,1e-300", "7", "True", "", "{rate}", "9"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "loss", "metrics"),
+    [
+        ("0.5", 0.5, None),
+        ("epoch 1\\n0.5\\n\\n  \\n", 0.5, None),
+        ("0.9\\r0.5\\r\\n", 0.5, None),
+        ("-inf", -math.inf, None),
+        ('{"loss": 2, "accuracy": 0.5, "note": "é"}', 2.0, {"accuracy": 0.5, "note": "é"}),
+        ('{"loss": 1, "x": Infinity}', 1.0, {"x": "inf"}),
+    ],
+)
+def test_the_last_line_is_the_loss(printed: str, loss: float, metrics: object) -> None:
+    trainer = program(f"import sys; sys.stdout.buffer.write('''{printed}'''.encode())")
+    assert observation(trainer.loss(trained(trainer, {}, 1))) == (loss, metrics)
+
+
+def test_a_program_may_print_nan() -> None:
+    trainer = program("print('nan')")
+    assert math.isnan(trainer.loss(trained(trainer, {}, 1)))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("", "standard output is empty: its last line is to be the loss"),
+        ("print(0.5); print('done')", "ended with the line 'done'"),
+        ("print('[0.5]')", re.escape("ended with the line '[0.5]'")),
+        ("print('true')", "ended with the line 'true'"),
+        ("print('[' * 50_000)", re.escape("ended with the line '[[[")),
+        ("print('x' * 10**6)", "ended with the line 'x{200}'"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "ended with the line '��'"),
+    ],
+)
+def test_a_program_that_prints_no_loss_has_failed(code: str, message: str) -> None:
+    assert re.search(message, str(failing(code)))
+
+
+def test_a_loss_in_json_must_be_a_number() -> None:
+    for code in ("print('{\"loss\": null}')", "print('{\"accuracy\": 1}')"):
+        with pytest.raises(BadLoss):
+            trained(program(code), {}, 1)
+
+
+def test_a_program_that_exits_badly_has_failed_and_its_standard_error_is_kept() -> None:
+    error = failing(
+        "import sys; print(0.5); print('x' * 100_000, file=sys.stderr);"
+        "print('no GPU', file=sys.stderr); sys.stderr.buffer.write(b'\\n\\xff!\\n'); sys.exit(3)"
+    )
+    assert str(error) == "the program exited with code 3: �!"
+    shown = "".join(traceback.format_exception(error))
+    assert "no GPU\n" in shown
+    assert "The command: " in shown
+    assert 65_000 < len(shown) < 70_000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_program_that_dies_by_a_signal_has_failed() -> None:
+    code = "import os, signal; print(0.5, flush=True); os.kill(os.getpid(), signal.SIG{})"
+    assert str(failing(code.format("KILL"))) == "the program was killed by SIGKILL"
+    assert str(failing(code.format("SEGV"))) == "the program was killed by SIGSEGV"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses a signal without a name")
+def test_a_signal_without_a_name_has_a_number() -> None:
+    error = failing("import os; os.kill(os.getpid(), 40)")
+    assert str(error) == "the program was killed by signal 40"
+
+
+def test_a_program_may_print_any_amount() -> None:
+    trainer = program(
+        "import sys\n"
+        "for _ in range(50): sys.stdout.write('x' * 10**6); sys.stderr.write('y\\n' * 10**5)\n"
+        "print(); print(0.5)"
+    )
+    assert curve(trainer, {}, 1) == [0.5]
+
+
+def test_a_program_has_nothing_to_read() -> None:
+    assert curve(program("import sys; print(len(sys.stdin.read()))"), {}, 1) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "names", "message"),
+    [
+        ([], None, "give a program and its arguments as a list of strings"),
+        ("./train {rate}", None, "give a program and its arguments as a list of strings"),
+        ([sys.executable, 3], None, "not int"),
+        (["no-such-program"], None, "'no-such-program' cannot be found, or is not executable"),
+        (["./no-such-program", "{rate}"], None, "'./no-such-program' cannot be found"),
+        ([sys.executable, "{rats}"], ["rate"], "known of {rats}, only of {rate}, {upto}, {pulls}"),
+        ([sys.executable, "{}"], ["rate"], "nothing is known of {}"),
+        ([sys.executable, "{rate:.3f}"], None, "a name in braces and nothing else"),
+        ([sys.executable, "{rate!r}"], None, "a name in braces and nothing else"),
+        ([sys.executable, "{rate"], None, "Write {{ and }} for braces that are meant literally"),
+        ([sys.executable], ["seed"], "{seed} stands for the arm's seed. Give it another name"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_at_once(
+    argv: Any, names: list[str] | None, message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        Program(argv, names)
+
+
+def test_without_names_an_unknown_placeholder_is_refused_when_an_arm_begins() -> None:
+    trainer = Program([sys.executable, "{rats}"])
+    with pytest.raises(InvalidArgument, match=r"nothing is known of \{rats\}, only of \{rate\}"):
+        trainer.start(RATE, 0)
+    with pytest.raises(InvalidArgument, match="a parameter cannot be called 'upto'"):
+        Program([sys.executable]).start({"upto": 1}, 0)
+
+
+def running(pid: int) -> bool:
+    """Whether it runs: an orphan that has ended may wait for an init that never asks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until(what: Callable[[], Any], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def sleeping(path: Path) -> str:
+    return (
+        "import os, sys, time\n"
+        f"with open({str(path) + '.new'!r}, 'w') as file: file.write(str(os.getpid()))\n"
+        f"os.rename({str(path) + '.new'!r}, {str(path)!r})\n"
+        "time.sleep(600)"
+    )
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv")
+def test_a_program_does_not_outlive_us(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    ours = (
+        "import sys; from lastarm.trainers.programs import Program\n"
+        f"trainer = Program([sys.executable, '-c', {sleeping(pid_file)!r}])\n"
+        "trainer.train(trainer.start({}, 0), 1)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ours], env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    try:
+        assert until(pid_file.exists, 30)
+        sleeper = int(pid_file.read_text())
+        assert running(sleeper)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert until(lambda: not running(sleeper), 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_an_interrupted_program_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    inner = sleeping(pid_file)
+    trainer = program(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])")
+
+    def interrupt() -> None:
+        until(pid_file.exists, 30)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        trained(trainer, {}, 1)
+    interrupter.join()
+    assert until(lambda: not running(int(pid_file.read_text())), 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_what_a_program_leaves_behind_does_not_change_its_folder_later(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    trainer = program(
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {sleeping(pid_file)!r}])\n"
+        f"while not os.path.exists({str(pid_file)!r}): time.sleep(0.01)\n"
+        "print(0.5)"
+    )
+    assert curve(trainer, {}, 1) == [0.5]
+    assert until(lambda: not running(int(pid_file.read_text())), 2)
+
+
+# Higher is better --------------------------------------------------------------------------------
+
+
+def test_only_the_sign_changes() -> None:
+    class Scored:
+        restores = True
+
+        def start(self, config: Any, seed: int) -> Any:
+            return config
+
+        def train(self, state: Any, pulls: int) -> Any:
+            return state
+
+        def loss(self, state: Any) -> Any:
+            return state
+
+    trainer = Maximized(Scored())
+    assert trainer.loss({"loss": Decimal(2), "other": math.inf}) == {"loss": -2, "other": math.inf}
+    assert trainer.loss(-math.inf) == math.inf
+    assert str(trainer.loss(0.0)) == "0.0"
+    assert trainer.restores
+    assert trainer.fingerprint() == {"maximized": Scored.__qualname__}
+    for absent in ("test", "save", "load", "unwrap"):
+        assert not hasattr(trainer, absent)
+    with pytest.raises(BadLoss, match="'high' is a str"):
+        trainer.loss("high")
+
+
+def test_what_the_trainer_can_do_is_passed_on_also_in_another_process() -> None:
+    curves = RecordedCurves([[0.5, 0.25]], test=[0.75])
+    trainer = pickle.loads(pickle.dumps(Maximized(curves)))
+    assert trainer.test(trained(trainer, {"row": 0}, 1)) == -0.75
+    assert trainer.fingerprint() == {"maximized": "RecordedCurves", **curves.fingerprint()}
+    functions = Maximized(Functions(descend, squared))
+    assert functions.unwrap(trained(functions, RATE, 1)) == 0.5
+    untested = Maximized(Functions(descend, squared, test=lambda state: None))
+    assert untested.test(trained(untested, RATE, 1)) is None
+
+
+# What is taken for a trainer ---------------------------------------------------------------------
+
+
+class Halving:
+    def start(self, config: Any, seed: int) -> float:
+        return 1.0
+
+    def train(self, state: float, pulls: int) -> float:
+        return float(state / 2**pulls)
+
+    def loss(self, state: float) -> float:
+        return state
+
+
+class Descent:
+    def __call__(self, config: dict[str, Any]) -> Iterator[float]:
+        yield from descent(config)
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Halving(),
+        Halving,
+        descent,
+        functools.partial(descent),
+        Descent(),
+        logged(descent),
+        (descend, squared),
+        [descend, squared, squared],
+    ],
+)
+def test_a_trainer_may_come_in_many_forms(given: Any) -> None:
+    assert curve(as_trainer(given), RATE, 2, 2) in ([0.25, 0.0625], [0.0625, 0.00390625])
+    assert as_trainer(curves := RecordedCurves([[0.5]])) is curves
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda config: 0.5, "let it `yield` its loss once a pull"),
+        (functools.partial(descend, {}), "let it `yield` its loss once a pull"),
+        (SimpleNamespace(fit=len), "give Estimator(model, X, y) from lastarm.trainers.estimators"),
+        (descent(RATE), "has been called already: give the generator function itself"),
+        (RecordedCurves, "RecordedCurves() raises TypeError"),
+        (Descent, "is no trainer: give an object with start(config, seed)"),
+        (0.5, "0.5 is no trainer"),
+        ((descend,), "is no trainer"),
+        ((descend, 0.5), "0.5 cannot be called"),
+    ],
+)
+def test_anything_else_is_refused_with_the_way_out(given: Any, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        as_trainer(given)
+
+
+# The laws ----------------------------------------------------------------------------------------
+
+FORMS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "functions": (lambda: Functions(descend, squared), RATE),
+    "functions with a seed": (lambda: Functions(walk, lambda state: state[1]), {"from": 0.0}),
+    "generator that can resume": (lambda: Generated(resumable), RATE),
+    "program": (counting, {}),
+    "maximized": (lambda: Maximized(Generated(resumable, test=len)), RATE),
+}
+
+
+@pytest.mark.parametrize("check", trainer_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_obeys_the_laws(form: str, check: CheckTrainer) -> None:
+    check(*FORMS[form])
+
+
+@pytest.mark.parametrize("check", trainer_checks(saves=False), ids=lambda check: check.__name__)
+def test_a_generator_obeys_those_laws_that_hold_in_one_process(check: CheckTrainer) -> None:
+    check(lambda: Generated(descent), RATE)
+
+
+class Planted(Halving):
+    """A trainer that obeys the laws, to be spoilt in one way each."""
+
+    def start(self, config: Any, seed: int) -> Any:
+        return [1.0, np.random.default_rng(seed)]
+
+    def train(self, state: Any, pulls: int) -> Any:
+        for _ in range(pulls):
+            state[0] += state[1].normal()
+        return state
+
+    def loss(self, state: Any) -> Any:
+        return state[0]
+
+
+class CountsCalls(Planted):
+    def train(self, state: Any, pulls: int) -> Any:
+        return super().train(state, pulls + 1)
+
+
+class RestartsAtEveryCall(Planted):
+    def train(self, state: Any, pulls: int) -> Any:
+        return super().train(self.start({}, 0), pulls)
+
+
+class LooksWithItsOwnDice(Planted):
+    def loss(self, state: Any) -> Any:
+        return state[0] + 0 * state[1].normal()
+
+
+class LooksOnceOnly(Planted):
+    def loss(self, state: Any) -> Any:
+        return state.pop(0)
+
+
+class ChangesWhenTested(Planted):
+    def test(self, state: Any) -> float:
+        state[0] += 1
+        return 0.0
+
+
+class ForgetsItsSeed(Planted):
+    def start(self, config: Any, seed: int) -> Any:
+        return [1.0, np.random.default_rng()]
+
+
+class SharesItsDice(Planted):
+    dice = np.random.default_rng(0)
+
+    def start(self, config: Any, seed: int) -> Any:
+        return [1.0, self.dice]
+
+
+class SavesHalf(Planted):
+    def save(self, state: Any, path: Path) -> None:
+        path.write_text(str(state[0]))
+
+    def load(self, path: Path) -> Any:
+        return [float(path.read_text()), np.random.default_rng(0)]
+
+
+class SavesRoundly(Planted):
+    def save(self, state: Any, path: Path) -> None:
+        path.write_bytes(pickle.dumps([round(state[0], 3), state[1]]))
+
+    def load(self, path: Path) -> Any:
+        return pickle.loads(path.read_bytes())
+
+
+class CannotBeSaved(Planted):
+    def start(self, config: Any, seed: int) -> Any:
+        return [*super().start(config, seed), lambda: None]
+
+
+class SaysItInWords(Planted):
+    def loss(self, state: Any) -> Any:
+        return f"{state[0]}"
+
+
+def law(name: str) -> CheckTrainer:
+    (found,) = [check for check in trainer_checks() if name in check.__name__]
+    return found
+
+
+@pytest.mark.parametrize("check", trainer_checks(), ids=lambda check: check.__name__)
+def test_the_trainer_that_is_spoilt_below_obeys_the_laws(check: CheckTrainer) -> None:
+    check(Planted, {})
+
+
+@pytest.mark.parametrize(
+    ("make", "broken", "message"),
+    [
+        (
+            CountsCalls,
+            "a_plus_b",
+            r"the loss after 2 pulls is -?\d\.\d+, but after 1 and then 1 it",
+        ),
+        (RestartsAtEveryCall, "a_plus_b", "it is"),
+        (LooksWithItsOwnDice, "looking", r"but if it was also looked at in between it is -?\d"),
+        (ChangesWhenTested, "looking", "looked at in between"),
+        (ForgetsItsSeed, "same_seed", r"trained in turn, have the losses \[-?\d.*\] and \[-?\d"),
+        (SharesItsDice, "same_seed", "two arms with the same settings and seed"),
+        (SavesHalf, "saved", r"then 1 pulls is -?\d.*but if it was saved and loaded in between"),
+        (SavesRoundly, "saved", r"after 1 pulls is -?\d.*but saved and loaded it is"),
+        (CannotBeSaved, "saved", "a state cannot be pickled: .* or leave this law out"),
+    ],
+)
+def test_a_law_catches_the_trainer_that_breaks_it(
+    make: Callable[[], Any], broken: str, message: str
+) -> None:
+    with pytest.raises(AssertionError, match=message):
+        law(broken)(make, {})
+
+
+def test_a_look_that_is_no_number_or_spoils_the_state_is_caught_too() -> None:
+    with pytest.raises(BadLoss):
+        law("number")(SaysItInWords, {})
+    with pytest.raises((BadLoss, IndexError)):
+        law("looking")(LooksOnceOnly, {})
+
+
+def test_laws_may_be_obeyed_to_within_a_tolerance() -> None:
+    (loosely,) = [check for check in trainer_checks(relative=0.01) if "saved" in check.__name__]
+    loosely(SavesRoundly, {})
+    assert len(trainer_checks(saves=False)) == len(trainer_checks()) - 1
