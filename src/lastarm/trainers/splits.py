@@ -1,0 +1,195 @@
+"""TRAIN, VAL and TEST: which rows an arm learns from, is judged by, and is tested on in the end.
+
+As in the paper's §5: a tenth of the rows is TEST, and a fifth of the rest is VAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import isnan
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lastarm.errors import InvalidArgument, whole_number
+
+Rows = NDArray[np.intp]
+Stratify = Literal["auto"] | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The numbers of the rows of each part, or masks. TEST may be empty.
+
+    >>> Split(train=[0, 1, 2], validation=[3, 4]).test.size
+    0
+    >>> Split(train=[0, 1, 2], validation=[2, 3])
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: row 2 is in both train and validation, and what an arm learnt
+    from cannot judge it. Give each row to one part.
+    """
+
+    train: Rows
+    validation: Rows
+    test: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def __init__(self, train: ArrayLike, validation: ArrayLike, test: ArrayLike = ()) -> None:
+        parts = {"train": train, "validation": validation, "test": test}
+        for name, given in parts.items():
+            rows = _rows(name, given)
+            object.__setattr__(self, name, rows)
+            if not rows.size and name != "test":
+                raise InvalidArgument(f"{name} has no rows. Only test may be without any.")
+        for one, other in combinations(parts, 2):
+            shared = np.intersect1d(getattr(self, one), getattr(self, other))
+            if shared.size:
+                raise InvalidArgument(
+                    f"row {shared[0]} is in both {one} and {other}, and what an arm learnt from "
+                    "cannot judge it. Give each row to one part."
+                )
+
+    def __iter__(self) -> Iterator[Rows]:
+        return iter((self.train, self.validation, self.test))
+
+    def within(self, n: int) -> Split:
+        """The same, if it is one of `n` rows."""
+        last = max(int(rows.max(initial=-1)) for rows in self)
+        if last >= n:
+            raise InvalidArgument(
+                f"the split names row {last}, but there are {n} rows, numbered from 0."
+            )
+        return self
+
+
+def split(
+    y: ArrayLike | int,
+    seed: int = 0,
+    *,
+    test: float = 0.1,
+    validation: float = 0.2,
+    stratify: Stratify = "auto",
+) -> Split:
+    """`test` of all rows is TEST, `validation` of the rest VAL; the seed says which.
+
+    `y` holds the labels, or is just the number of rows. With labels every part has the classes in
+    proportion ("auto": if there are at least three rows of each, so not for real-valued targets).
+    `test=0` is for those who keep a TEST part of their own.
+
+    >>> parts = split(["yes"] * 30 + ["no"] * 20)
+    >>> [rows.size for rows in parts], [int((rows < 30).sum()) for rows in parts]
+    ([36, 9, 5], [22, 5, 3])
+    """
+    labels, n = _labels(y)
+    n_test = _size("test", test, n) if test else 0
+    n_validation = _size("validation", validation, n - n_test)
+    order = _mixed(labels if _stratified(labels, stratify, 3) else None, n, seed)
+    return Split(order[n_test + n_validation :], order[n_test:][:n_validation], order[:n_test])
+
+
+def folds(
+    y: ArrayLike | int,
+    k: int,
+    seed: int = 0,
+    *,
+    test: float = 0.1,
+    stratify: Stratify = "auto",
+) -> tuple[Split, ...]:
+    """`test` of all rows is TEST; each of the rest is in VAL once, and in TRAIN k − 1 times.
+
+    With labels every fold has the classes in proportion ("auto": if there are k rows of each).
+
+    >>> [[part.tolist() for part in fold] for fold in folds(5, k=2, seed=1, test=0.2)]
+    [[[1, 3], [0, 2], [4]], [[0, 2], [1, 3], [4]]]
+    """
+    k = whole_number("k", k, 2, "the number of folds")
+    labels, n = _labels(y)
+    n_test = _size("test", test, n) if test else 0
+    if n - n_test < k:
+        raise InvalidArgument(
+            f"{n - n_test} rows are too few for {k} folds: each fold has at least one row. Give "
+            f"more rows than n_samples={n}, or ask for fewer folds."
+        )
+    in_proportion = _stratified(labels, stratify, k)
+    order = _mixed(labels if in_proportion else None, n, seed)
+    rest = order[n_test:]
+    dealt = rest
+    if labels is not None and in_proportion:  # class by class, so that each fold gets its part
+        dealt = rest[np.argsort(np.unique(labels, return_inverse=True)[1][rest], kind="stable")]
+    fold = np.empty(n, dtype=np.intp)
+    fold[dealt] = np.arange(len(dealt)) % k
+    fold = fold[rest]
+    return tuple(Split(rest[fold != i], rest[fold == i], order[:n_test]) for i in range(k))
+
+
+def _mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
+    """All rows, shuffled; with labels so that any first m of them have the classes in proportion.
+
+    The i-th row of a class of c comes at (i + ½) / c: Webster's method of giving seats to parties.
+    """
+    order = np.random.default_rng(seed).permutation(n)
+    if labels is None:
+        return order
+    _, classes, sizes = np.unique(labels[order], return_inverse=True, return_counts=True)
+    place = np.empty(n)
+    for c, size in enumerate(sizes):
+        place[classes == c] = (np.arange(size) + 0.5) / size
+    return order[np.argsort(place, kind="stable")]
+
+
+def _stratified(labels: NDArray[Any] | None, stratify: Stratify, least: int) -> bool:
+    if labels is None or labels.ndim != 1:
+        if stratify is True:
+            raise InvalidArgument("stratify=True needs one label for each row. Give those as y.")
+        return False
+    if stratify == "auto":
+        whole = labels.dtype.kind != "f" or bool(np.all(labels == np.round(labels)))
+        return whole and int(np.unique(labels, return_counts=True)[1].min()) >= least
+    return stratify
+
+
+def _labels(y: ArrayLike | int) -> tuple[NDArray[Any] | None, int]:
+    if np.ndim(y) == 0:
+        return None, whole_number("y", y, 1, "the labels, or the number of rows")
+    labels = np.asarray(y)
+    missing = [
+        (isinstance(value, float) and isnan(value))
+        or type(value).__name__ in {"NoneType", "NAType", "NaTType"}
+        for value in (labels.flat if labels.dtype.kind in "Of" else ())
+    ]
+    if any(missing):
+        row = missing.index(True) // (labels.size // len(labels))
+        raise InvalidArgument(
+            f"y of row {row} is missing. A model cannot be judged by rows whose answer nobody "
+            "knows: leave them out."
+        )
+    return labels, len(labels)
+
+
+def _size(name: str, fraction: float, n: int) -> int:
+    if not 0 < fraction < 1:
+        raise InvalidArgument(
+            f"{name}={fraction} will not do: {name} is a part of the rows. Give a fraction "
+            "between 0 and 1."
+        )
+    size = max(1, round(fraction * n))
+    if size >= n:
+        raise InvalidArgument(
+            f"{n} rows are too few to set {name}={fraction} of them apart and have any left. Give "
+            f"more rows than n_samples={n}."
+        )
+    return size
+
+
+def _rows(name: str, given: ArrayLike) -> Rows:
+    rows = np.asarray(given)
+    if rows.dtype == np.bool_:
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu") or rows.min(initial=0) < 0:
+        raise InvalidArgument(
+            f"{name} is an array of {rows.dtype} and shape {rows.shape}, but it is a list of the "
+            "numbers of rows, counted from 0, or a mask."
+        )
+    return rows.astype(np.intp)

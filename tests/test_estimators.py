@@ -1,0 +1,441 @@
+"""Estimators as trainers: training a + b is training a, then b, and TEST is seen by nobody."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightgbm import LGBMClassifier
+from scipy.sparse import coo_array
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import Lasso, LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+from xgboost import XGBClassifier
+
+from lastarm import SuccessiveHalving, search
+from lastarm.errors import InvalidArgument
+from lastarm.trainers.estimators import Estimator, Trained
+from lastarm.trainers.splits import Split, folds, split
+
+X, y = load_digits(return_X_y=True)
+X, y = X[:300] / 16, y[:300]
+
+BOOST: dict[str, Any] = {"n_jobs": 1, "max_depth": 3}
+LGBM: dict[str, Any] = {
+    "verbose": -1,
+    "subsample": 0.5,
+    "subsample_freq": 1,
+    "colsample_bytree": 0.5,
+}
+ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "SGD": (SGDClassifier(), {"alpha": 0.01}),
+    "SGD with a number": (SGDClassifier(random_state=3), {"average": True}),
+    "SGD with a generator": (SGDClassifier(random_state=np.random.RandomState(3)), {}),
+    "SGDRegressor": (SGDRegressor(), {"eta0": 0.001}),
+    "MLP": (MLPClassifier((10,)), {"learning_rate_init": 0.01}),
+    "MLP by lbfgs": (MLPClassifier((10,)), {"solver": "lbfgs"}),
+    "GaussianNB": (GaussianNB(), {"var_smoothing": 1e-3}),
+    "MultinomialNB": (MultinomialNB(), {"alpha": 0.1}),
+    "OneVsRest": (OneVsRestClassifier(SGDClassifier()), {"estimator__alpha": 0.1}),
+    "GradientBoosting": (GradientBoostingClassifier(max_depth=1), {"subsample": 0.5}),
+    "GradientBoosting that may stop": (
+        GradientBoostingClassifier(max_depth=1, n_iter_no_change=1, tol=1.0),
+        {"max_features": 0.5},
+    ),
+    "RandomForest": (RandomForestClassifier(), {"max_features": 0.3}),
+    "RandomForest with a generator": (
+        RandomForestClassifier(random_state=np.random.RandomState(3), class_weight="balanced"),
+        {"max_depth": 3},
+    ),
+    "RandomForestRegressor": (RandomForestRegressor(), {"max_features": 0.3}),
+    "ExtraTrees": (ExtraTreesClassifier(), {"max_depth": 5}),
+    "Bagging": (BaggingClassifier(), {"max_features": 0.5}),
+    "HistGradientBoosting": (HistGradientBoostingClassifier(max_depth=2), {"max_features": 0.5}),
+    "HistGradientBoosting that may stop": (
+        HistGradientBoostingClassifier(
+            max_depth=2, early_stopping=True, n_iter_no_change=1, tol=1
+        ),
+        {"learning_rate": 0.3},
+    ),
+    "LogisticRegression": (LogisticRegression(), {"C": 0.1}),
+    "LogisticRegression by saga": (LogisticRegression(solver="saga"), {"C": 0.1}),
+    "Lasso": (Lasso(), {"alpha": 0.01}),
+    "Pipeline": (make_pipeline(StandardScaler(), SGDClassifier()), {"sgdclassifier__alpha": 0.01}),
+    "Pipeline with randomness": (
+        Pipeline([("pca", PCA(10, svd_solver="randomized")), ("net", MLPClassifier((10,)))]),
+        {"pca__whiten": True},
+    ),
+    "LightGBM": (LGBMClassifier(**BOOST, **LGBM), {"learning_rate": 0.3}),
+    "XGBoost": (XGBClassifier(**BOOST, subsample=0.5), {"colsample_bytree": 0.5}),
+}
+
+
+def told(trainer: Estimator, state: Trained) -> bytes:
+    """All that can be seen of a model: its predictions, to the bit."""
+    model = state.model
+    for method in ("predict_proba", "decision_function", "predict"):
+        if hasattr(model, method):
+            return np.asarray(getattr(model, method)(trainer._X)).tobytes()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_training_in_steps_is_training_at_once(name: str) -> None:
+    estimator, config = ESTIMATORS[name]
+    trainer = Estimator(estimator, X, y)
+    at_once = trainer.train(trainer.start(config, seed=2**32 - 1), 5)
+    state = trainer.train(trainer.start(config, seed=2**32 - 1), 2)
+    elsewhere, moved = pickle.loads(pickle.dumps((trainer, state)))
+    state = trainer.train(trainer.train(state, 1), 2)
+    moved = elsewhere.train(moved, 3)
+    assert told(trainer, state) == told(trainer, at_once) == told(elsewhere, moved)
+    assert trainer.loss(state) == trainer.loss(at_once) == elsewhere.loss(moved)
+    assert trainer.test(state) == elsewhere.test(moved)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_nothing_depends_on_global_randomness_nor_on_other_arms(name: str) -> None:
+    estimator, config = ESTIMATORS[name]
+    trainer, other = Estimator(estimator, X, y), Estimator(estimator, X, y)
+    np.random.seed(1)
+    first = told(trainer, trainer.train(trainer.start(config, 7), 2))
+    np.random.seed(2)
+    other.train(other.start({}, 8), 1)
+    assert told(other, other.train(other.start(config, 7), 2)) == first
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_trained_model_has_the_users_settings_and_none_of_the_data(name: str) -> None:
+    estimator, config = ESTIMATORS[name]
+    trainer = Estimator(estimator, X, y)
+    state = trainer.train(trainer.start(config, 7), 3)
+    asked = trainer.start(config, 7).model.get_params(deep=False)
+    has = state.model.get_params(deep=False)
+    grown = {"n_estimators", "steps", "estimator"} | ({"max_iter"} if "Hist" in name else set())
+    if name == "XGBoost":
+        grown.add("objective")  # which it sets itself, to that for many classes
+    assert {k: str(v) for k, v in asked.items() if k not in grown} == {
+        k: str(v) for k, v in has.items() if k not in grown
+    }
+    assert len(pickle.dumps(state)) < 600_000
+    assert X[123].tobytes() not in pickle.dumps(state)
+
+
+def test_the_number_of_threads_outside_changes_nothing() -> None:
+    trainer = Estimator(MLPClassifier(), *load_digits(return_X_y=True), scoring="neg_log_loss")
+    losses = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            losses.add(trainer.loss(trainer.train(trainer.start({}, 0), 2)))
+    assert len(losses) == 1
+    at_will = Estimator(SGDClassifier(), X, y, threads=None)
+    assert at_will.loss(at_will.train(at_will.start({}, 0), 3)) < 0.5
+
+
+def test_states_do_not_grow_with_the_data() -> None:
+    sizes = []
+    for times in (1, 10):
+        trainer = Estimator(SGDClassifier(), np.tile(X, (times, 1)), np.tile(y, times))
+        sizes.append(len(pickle.dumps(trainer.train(trainer.start({}, 0), 1))))
+    assert sizes[0] == pytest.approx(sizes[1], abs=64)
+
+
+def test_a_pull_is_as_many_trees_as_asked_for() -> None:
+    def grown(estimator: Any, pulls_per_step: int) -> Any:
+        trainer = Estimator(estimator, X, y, pulls_per_step=pulls_per_step)
+        return trainer.train(trainer.train(trainer.start({}, 0), 1), 2).model
+
+    for k in (1, 2):
+        assert len(grown(RandomForestClassifier(), k).estimators_) == 3 * k
+        assert len(grown(GradientBoostingClassifier(max_depth=1), k).estimators_) == 3 * k
+        assert grown(HistGradientBoostingClassifier(max_depth=2), k).n_iter_ == 3 * k
+        assert grown(LGBMClassifier(**BOOST, **LGBM), k).n_estimators_ == 3 * k
+        assert grown(XGBClassifier(**BOOST), k).get_booster().num_boosted_rounds() == 3 * k
+        assert grown(RandomForestClassifier(), k).n_estimators == 3 * k
+        assert grown(SGDClassifier(), k).t_ == 3 * k * split(y).train.size + 1
+    assert len(grown(ESTIMATORS["GradientBoosting that may stop"][0], 1).estimators_) == 3
+    assert grown(ESTIMATORS["HistGradientBoosting that may stop"][0], 1).n_iter_ == 3
+
+
+def test_the_first_pull_is_what_the_estimator_does_by_itself() -> None:
+    trainer = Estimator(SGDClassifier(random_state=3), X, y)
+    train = trainer.splits[0].train
+    alone = SGDClassifier(random_state=3).partial_fit(X[train], y[train], classes=np.arange(10))
+    state = trainer.train(trainer.start({}, 0), 1)
+    assert np.array_equal(state.model.coef_, alone.coef_)
+    forest = Estimator(RandomForestClassifier(random_state=3), X, y)
+    grown = forest.train(forest.train(forest.start({}, 0), 4), 6).model
+    alone = RandomForestClassifier(10, random_state=3).fit(X[train], y[train])
+    assert np.array_equal(grown.predict_proba(X), alone.predict_proba(X))
+
+
+@pytest.mark.parametrize(("own", "first"), [(None, 11), (5, 5)])
+def test_passes_over_the_data_are_in_different_orders(
+    own: int | None, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(
+        SGDClassifier, "partial_fit", lambda m, *_, **__: seen.append(m.random_state)
+    )
+    trainer = Estimator(SGDClassifier(random_state=own), X, y)
+    state = trainer.train(trainer.start({}, 11), 4)
+    assert seen[0] == first
+    assert len(set(seen)) == 4
+    assert state.model.random_state == own
+
+
+def test_transformers_see_train_only_and_are_shared() -> None:
+    trainer = Estimator(make_pipeline(StandardScaler(), SGDClassifier()), X, y)
+    train, judged, test = trainer.splits[0]
+    states = [trainer.train(trainer.start({"sgdclassifier__alpha": a}, 0), 1) for a in (0.1, 0.2)]
+    scalers = [state.model[0] for state in states]
+    assert np.array_equal(scalers[0].mean_, StandardScaler().fit(X[train]).mean_)
+    assert scalers[0] is scalers[1]
+    assert trainer.loss(states[0]) == np.mean(states[0].model.predict(X[judged]) != y[judged])
+    assert trainer.test(states[0]) == np.mean(states[0].model.predict(X[test]) != y[test])
+    other = trainer.train(trainer.start({"standardscaler__with_std": False}, 0), 1)
+    assert other.model[0].scale_ is None
+
+
+def test_an_arm_whose_transformed_rows_are_no_longer_kept_goes_on_as_if_they_were() -> None:
+    trainer = Estimator(make_pipeline(PCA(), SGDClassifier()), X, y)
+    configs = [{"pca__n_components": k} for k in range(2, 14)]
+    states = [trainer.train(trainer.start(config, 0), 1) for config in configs]
+    again = trainer.train(states[0], 2)
+    assert told(trainer, again) == told(trainer, trainer.train(trainer.start(configs[0], 0), 3))
+
+
+def test_a_lambda_in_a_pipeline_is_told_from_another() -> None:
+    trainer = Estimator(Pipeline([("f", FunctionTransformer()), ("sgd", SGDClassifier())]), X, y)
+    zero, same = ({"f__func": f} for f in (lambda X: 0 * X, lambda X: X))
+    assert trainer.loss(trainer.train(trainer.start(zero, 0), 3)) > 0.8
+    assert trainer.loss(trainer.train(trainer.start(same, 0), 3)) < 0.5
+
+
+@pytest.mark.parametrize("cv", [3, StratifiedKFold(3), [(range(200), range(200, 300))] * 3])
+def test_folds_are_fixed_and_their_losses_meaned(cv: Any) -> None:
+    trainer = Estimator(SGDClassifier(), X, y, cv=cv)
+    state = trainer.train(trainer.start({}, 0), 2)
+    expected = [
+        np.mean(model.predict(X[fold.validation]) != y[fold.validation])
+        for model, fold in zip(state.models, trainer.splits, strict=True)
+    ]
+    assert len(expected) == 3
+    assert trainer.loss(state) == np.mean(expected)
+    assert pickle.loads(pickle.dumps(trainer)).fingerprint() == trainer.fingerprint()
+    assert hasattr(trainer, "test") == (not isinstance(cv, list))
+    with pytest.raises(InvalidArgument, match="3 models, one for each fold"):
+        _ = state.model
+    if hasattr(trainer, "test"):
+        unseen = trainer.splits[0].test
+        assert not any(np.isin(unseen, np.r_[f.train, f.validation]).any() for f in trainer.splits)
+        assert trainer.test(state) == np.mean(
+            [np.mean(model.predict(X[unseen]) != y[unseen]) for model in state.models]
+        )
+
+
+def test_rows_may_be_frames_sparse_or_texts_and_labels_strings() -> None:
+    names = np.array(list("abcdefghij"), dtype=object)[y]
+    losses = []
+    for rows in (X, pd.DataFrame(X, columns=[f"pixel{i}" for i in range(64)]), coo_array(X)):
+        trainer = Estimator(SGDClassifier(), rows, pd.Series(names))
+        state = trainer.train(trainer.start({}, 0), 5)
+        assert set(state.model.predict(rows)) <= set(names)
+        losses.append(trainer.loss(state))
+        assert trainer.fingerprint() == trainer.fingerprint()
+    assert losses[0] == losses[1] == pytest.approx(losses[2], abs=0.1)
+    lengths = FunctionTransformer(lambda texts: [[len(text)] for text in texts])
+    texts = Estimator(make_pipeline(lengths, GaussianNB()), ["x" * (1 + d) for d in y], y)
+    assert texts.loss(texts.train(texts.start({}, 0), 1)) == 0
+
+
+def test_the_loss_is_as_asked_for() -> None:
+    def loss(estimator: Any, **kwargs: Any) -> float:
+        trainer = Estimator(estimator, X, y, **kwargs)
+        return trainer.loss(trainer.train(trainer.start({}, 0), 3))
+
+    plain = loss(SGDClassifier())
+    assert loss(SGDClassifier(), scoring="accuracy") == pytest.approx(plain - 1)
+    whole = make_pipeline(StandardScaler(), SGDClassifier())
+
+    def score(model: Any, X: Any, y: Any) -> float:
+        assert isinstance(model, Pipeline)
+        return float(accuracy_score(y, model.predict(X)))
+
+    assert loss(whole, scoring=score) == pytest.approx(loss(whole) - 1)
+    train, judged, _ = split(y, stratify=False)
+    error = loss(RandomForestRegressor(random_state=0))
+    forest = RandomForestRegressor(3, random_state=0).fit(X[train], y[train])
+    assert error == pytest.approx(np.mean((forest.predict(X[judged]) - y[judged]) ** 2))
+
+
+def test_the_users_own_split_is_kept() -> None:
+    own = Split(train=range(100), validation=range(100, 150), test=np.arange(300) >= 290)
+    trainer = Estimator(SGDClassifier(), X, y, split=own)
+    assert trainer.splits == (own,)
+    assert own.test.size == 10
+    assert not hasattr(Estimator(SGDClassifier(), X, y, test=0), "test")
+    assert not hasattr(Estimator(SGDClassifier(), X, y, split=Split([0, 1], [2])), "test")
+
+
+def test_what_cannot_be_done_is_refused_before_training() -> None:
+    for estimator in (SVC(), LogisticRegression(solver="liblinear"), make_pipeline(PCA(), SVC())):
+        with pytest.raises(InvalidArgument, match="cannot be trained in steps"):
+            Estimator(estimator, X, y)
+    with pytest.raises(InvalidArgument, match="with its brackets"):
+        Estimator(SGDClassifier, X, y)
+    with pytest.raises(InvalidArgument, match="neither classifier nor regressor"):
+        Estimator(MiniBatchKMeans(), X, y)
+    with pytest.raises(InvalidArgument, match="'best' is no scorer"):
+        Estimator(SGDClassifier(), X, y, scoring="best")
+    with pytest.raises(InvalidArgument, match="Give only one"):
+        Estimator(SGDClassifier(), X, y, split=Split([0], [1]), cv=3)
+    no_folds: tuple[Any, ...] = ([], 2.5)
+    for cv in no_folds:
+        with pytest.raises(InvalidArgument, match="has no folds"):
+            Estimator(SGDClassifier(), X, y, cv=cv)
+    with pytest.raises(InvalidArgument, match="names row 300"):
+        Estimator(SGDClassifier(), X, y, split=Split([0], [300]))
+    trainer = Estimator(make_pipeline(PCA(), RandomForestClassifier()), X, y)
+    with pytest.raises(InvalidArgument, match="that is what pulls decide"):
+        trainer.start({"randomforestclassifier__n_estimators": 10}, 0)
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        trainer.start({"depth": 10}, 0)
+
+
+def test_other_data_or_settings_have_another_fingerprint() -> None:
+    def fingerprint(estimator: Any = None, X: Any = X, y: Any = y, **kwargs: Any) -> str:
+        return repr(Estimator(estimator or SGDClassifier(), X, y, **kwargs).fingerprint())
+
+    changed = X.copy()
+    changed[5, 5] += 1
+    names = np.array(list("abcdefghij"), dtype=object)
+    frames = [pd.DataFrame({"a": y, "b": names[y]}), pd.DataFrame({"a": y, "c": names[y]})]
+    different = [
+        fingerprint(),
+        fingerprint(X=changed),
+        fingerprint(X=X[:, 1:]),
+        fingerprint(X=coo_array(X)),
+        fingerprint(X=coo_array(changed)),
+        fingerprint(X=frames[0]),
+        fingerprint(X=frames[1]),
+        fingerprint(y=y[::-1]),
+        fingerprint(y=names[y]),
+        fingerprint(seed=1),
+        fingerprint(cv=3),
+        fingerprint(scoring="f1_macro"),
+        fingerprint(pulls_per_step=2),
+        fingerprint(SGDClassifier(alpha=0.1)),
+        fingerprint(make_pipeline(StandardScaler(), SGDClassifier())),
+        fingerprint(make_pipeline(FunctionTransformer(np.log1p), SGDClassifier())),
+    ]
+    assert len(set(different)) == len(different)
+    noisy = SGDClassifier(random_state=np.random.RandomState(1))
+    assert fingerprint(noisy) == fingerprint(pickle.loads(pickle.dumps(noisy)))
+
+
+def test_a_search_finds_a_good_arm_and_tests_it() -> None:
+    trainer = Estimator(SGDClassifier(), X, y)
+    configs = [{"alpha": alpha} for alpha in (1e4, 1e2, 1.0, 1e-2)]
+    result = search(trainer, configs, policy=SuccessiveHalving(arms=4, budget=32))
+    assert result.config == {"alpha": 1e-2}
+    assert result.test_loss == trainer.test(result.state)
+    assert result.state.model.t_ == result.curves[3][-1][0] * len(trainer.splits[0].train) + 1
+
+
+labels = st.lists(st.sampled_from("abc"), min_size=10, max_size=80)
+fractions = st.floats(0.05, 0.6)
+
+
+@given(y=labels, seed=st.integers(0, 99), test=fractions | st.just(0), validation=fractions)
+def test_a_split_is_of_all_rows_and_of_the_asked_sizes(
+    y: list[str], seed: int, test: float, validation: float
+) -> None:
+    parts = split(y, seed, test=test, validation=validation)
+    assert sorted(np.concatenate(list(parts))) == list(range(len(y)))
+    assert abs(parts.test.size - test * len(y)) <= 1
+    assert abs(parts.validation.size - validation * (len(y) - parts.test.size)) <= 1
+    again = split(np.array(y), seed, test=test, validation=validation)
+    assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
+
+
+@given(y=labels, seed=st.integers(0, 99), test=fractions | st.just(0))
+def test_a_stratified_split_has_the_classes_in_proportion(
+    y: list[str], seed: int, test: float
+) -> None:
+    parts = split(y, seed, test=test, stratify=True)
+    for label in set(y):
+        share = y.count(label) / len(y)
+        for rows in parts:
+            assert abs(sum(y[row] == label for row in rows) - share * rows.size) <= 2
+
+
+@settings(deadline=None)
+@given(y=labels, k=st.integers(2, 5), seed=st.integers(0, 99), test=fractions | st.just(0))
+def test_each_row_is_judged_by_one_fold(y: list[str], k: int, seed: int, test: float) -> None:
+    if len(y) - round(test * len(y)) < k:
+        return
+    parts = folds(y, k, seed, test=test, stratify=True)
+    judged = np.concatenate([fold.validation for fold in parts])
+    assert sorted([*judged, *parts[0].test]) == list(range(len(y)))
+    for fold in parts:
+        assert sorted([*fold.train, *fold.validation]) == sorted(judged)
+        assert np.array_equal(fold.test, parts[0].test)
+    for label in set(y):
+        counts = [sum(y[row] == label for row in fold.validation) for fold in parts]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_real_valued_and_rare_targets_are_not_stratified() -> None:
+    for targets in (np.linspace(0, 1, 40), [0] * 38 + [1] * 2, np.eye(40)):
+        plain = split(40, seed=5)
+        assert np.array_equal(split(targets, seed=5).train, plain.train)
+    assert not np.array_equal(split([0.0] * 20 + [1.0] * 20, seed=5).train, plain.train)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: split(100, test=1.0), "test=1.0 will not do"),
+        (lambda: split(100, validation=0), "validation=0 will not do"),
+        (lambda: split(100, test=float("nan")), "test=nan will not do"),
+        (lambda: split(2), "1 rows are too few to set validation"),
+        (lambda: split(0), "Give a whole number of at least 1"),
+        (lambda: split([]), "0 rows are too few"),
+        (lambda: split([1.0, 2.0, np.nan]), "y of row 2 is missing"),
+        (lambda: split(np.array([["a", "b"], ["c", None]], dtype=object)), "y of row 1"),
+        (lambda: split(pd.Series(["a", pd.NA, "b"], dtype=object)), "y of row 1"),
+        (lambda: split(100, stratify=True), "needs one label for each row"),
+        (lambda: folds(5, 6, test=0), "5 rows are too few for 6 folds"),
+        (lambda: folds(5, 1), "at least 2"),
+        (lambda: Split([], [1]), "train has no rows"),
+        (lambda: Split([0], [1], [1]), "row 1 is in both validation and test"),
+        (lambda: Split([0.5], [1]), "train is an array of float64"),
+        (lambda: Split([[0]], [1]), "shape"),
+        (lambda: Split([-1], [1]), "counted from 0"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(make: Any, match: str) -> None:
+    with pytest.raises(InvalidArgument, match=match):
+        make()
