@@ -26,7 +26,7 @@ import numpy as np
 import optuna
 from ray.tune.schedulers import AsyncHyperBandScheduler
 
-from lastarm import Loss, RecordedCurves, Serial, SuccessiveHalving, search
+from lastarm import Configs, Loss, RecordedCurves, Serial, SuccessiveHalving, search
 from lastarm.policies import ASHA
 from record import Record
 
@@ -145,10 +145,11 @@ def observations_a_second(arms: int, group: int, folder: str) -> float:
     began = perf_counter()
     result = search(
         RecordedCurves(losses),
-        [{"row": row} for row in range(arms)],
+        Configs([{"row": row} for row in range(arms)]),
         policy=SuccessiveHalving(arms, budget=arms * (arms - 1).bit_length()),
         runner=partial(Serial, group=group),
         journal=Path(folder) / f"{group}-{began}.jsonl",
+        checkpoints=False,
     )
     return result.spent.observations / (perf_counter() - began)
 

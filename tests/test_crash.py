@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 from lastarm import RecordedCurves, Result, Serial, SuccessiveHalving, search
-from lastarm.errors import JournalNotWritten
+from lastarm.errors import CheckpointNotWritten, JournalNotWritten
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import Journal, read
+from lastarm.trainers.recorded import Position
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lastarm.errors.JournalRepaired"),
@@ -25,10 +27,46 @@ pytestmark = [
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
 
 
-def play(path: Path, on_event: Callable[[Event], None] | None = None) -> Result:
+class Tallied(RecordedCurves):
+    """Writes a byte for every step of training, so that they can be counted across crashes."""
+
+    def __init__(self, tally: Path) -> None:
+        super().__init__(TABLE)
+        self._tally = tally
+
+    def train(self, state: Position, pulls: int) -> Position:
+        with self._tally.open("ab", buffering=0) as file:
+            file.write(b"x" * pulls)
+        return super().train(state, pulls)
+
+
+def play(
+    path: Path, on_event: Callable[[Event], None] | None = None, *, checkpoints: bool = True
+) -> Result:
     """The reference search: 16 arms, four rungs, 30 observations."""
-    rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
-    return search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=on_event)
+    return search(
+        Tallied(path.with_suffix(".tally")),
+        [{"row": row} for row in range(16)],
+        policy=SuccessiveHalving(16, 128),
+        journal=path,
+        checkpoints=checkpoints,
+        on_event=on_event,
+    )
+
+
+def pulls_in_flight(path: Path) -> int:
+    """How many pulls, and at how many attempts, were under way when the journal ended."""
+    levels: dict[int, int] = {}
+    in_flight: dict[Pull, int] = {}
+    lost = 0
+    for event in read(path):
+        if isinstance(event, Pull):
+            lost += in_flight.get(event, 0)
+            in_flight[event] = event.upto - levels.get(event.arm, 0)
+        elif isinstance(event, Loss):
+            del in_flight[event.pull]
+            levels[event.pull.arm] = event.pull.upto
+    return lost + sum(in_flight.values())
 
 
 def killed(path: Path, acknowledged: Path, nth: int) -> bool:
@@ -95,12 +133,15 @@ def test_killed_at_every_point_it_loses_nothing_and_resumes_to_the_same_digest(
     whole = play(tmp_path / "whole.jsonl")
     nth = 0
     while True:
-        path.unlink(missing_ok=True)
-        acknowledged.unlink(missing_ok=True)
+        for left in (path, acknowledged, path.with_suffix(".tally")):
+            left.unlink(missing_ok=True)
+        shutil.rmtree(path.with_name(path.name + ".states"), ignore_errors=True)
         if not killed(path, acknowledged, nth):
             break
         nth += 1
+        in_flight = 0
         if path.exists():
+            in_flight = pulls_in_flight(path)
             losses = [event for event in read(path) if isinstance(event, Loss)]
             saved = {f"{loss.pull.arm} {loss.pull.upto} {loss.value!r}" for loss in losses}
             assert set(acknowledged.read_text().splitlines()) <= saved
@@ -108,6 +149,9 @@ def test_killed_at_every_point_it_loses_nothing_and_resumes_to_the_same_digest(
         assert resumed.complete
         assert resumed.digest == whole.digest
         assert resumed.spent.pulls == whole.spent.pulls
+        assert resumed.spent.repeated == in_flight, "only what was in flight is done again"
+        steps = path.with_suffix(".tally").stat().st_size
+        assert 128 <= steps <= 128 + in_flight
         done = [event.pull for event in read(path) if isinstance(event, Loss)]
         assert len(done) == len(set(done)), "an acknowledged pull is never performed again"
     assert nth > 30 * 8  # at least so many points for each observation
@@ -127,8 +171,9 @@ def play_until_refused(path: Path, reason: str) -> list[Event]:
     """The events that counted before the disk refused."""
     counted: list[Event] = []
     rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
-    with pytest.raises(JournalNotWritten, match=reason):
-        search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=counted.append)
+    trainer = Tallied(path.with_suffix(".tally"))
+    with pytest.raises((JournalNotWritten, CheckpointNotWritten), match=reason):
+        search(trainer, rows, policy=policy, journal=path, on_event=counted.append)
     return counted
 
 
@@ -161,6 +206,7 @@ def test_when_the_disk_is_full_nothing_that_counted_is_lost(tmp_path: Path) -> N
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in range(1500, size, 97):
         path.unlink(missing_ok=True)
+        path.with_suffix(".tally").unlink(missing_ok=True)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))  # a real, short write
         try:
             counted = play_until_refused(path, "File too large")
@@ -207,7 +253,12 @@ def test_after_a_power_cut_all_that_counted_is_there(
         rows, policy = [{"row": row} for row in range(16)], SuccessiveHalving(16, 128)
         runner = partial(Serial, group=3)
         search(
-            RecordedCurves(TABLE), rows, policy=policy, runner=runner, journal=path, on_event=note
+            Tallied(path.with_suffix(".tally")),
+            rows,
+            policy=policy,
+            runner=runner,
+            journal=path,
+            on_event=note,
         )
 
     random = np.random.default_rng(0)
@@ -221,4 +272,4 @@ def test_after_a_power_cut_all_that_counted_is_there(
             image.write_bytes(on_disk + tail[:kept])
             saved = read(image)
             assert all(loss in saved for loss in losses)
-            assert play(image).digest == digest
+            assert play(image, checkpoints=False).digest == digest

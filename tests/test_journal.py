@@ -25,7 +25,7 @@ from lastarm.errors import (
     OtherSearch,
     ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, read, replay
 from lastarm.lines import decode, encode, event_of
 
@@ -36,11 +36,14 @@ TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for ar
 def play(path: Path, *, budget: int = 128, seed: int = 0, table: Any = TABLE) -> Result:
     rows = [{"row": row} for row in range(len(table))]
     policy = SuccessiveHalving(len(table), budget)
-    return search(RecordedCurves(table), rows, policy=policy, journal=path, seed=seed)
+    return search(
+        RecordedCurves(table), rows, policy=policy, journal=path, checkpoints=False, seed=seed
+    )
 
 
 numbers = st.floats(allow_nan=True, allow_infinity=True)
-pulls = st.builds(Pull, st.integers(0, 10**12), st.integers(1, 10**12))
+configs = st.none() | st.dictionaries(st.text(), st.floats(-1e9, 1e9) | st.text())
+pulls = st.builds(Pull, st.integers(0, 10**12), st.integers(1, 10**12), configs)
 works = st.builds(
     Work,
     st.integers(0, 10**12),
@@ -58,9 +61,10 @@ events = st.one_of(
         numbers,
         works,
         st.none() | st.dictionaries(texts, st.integers() | texts, min_size=1),
+        st.none() | st.builds(Saved, st.text("0123456789abcdef"), st.integers(0)),
     ),
-    st.builds(Failure, pulls, texts, texts, works),
-    st.builds(Closed, st.integers(0), st.none() | numbers),
+    st.builds(Failure, pulls, texts, texts, works, st.booleans(), st.booleans()),
+    st.builds(Closed, st.integers(0), st.integers(1), st.none() | numbers, st.integers(0)),
     st.builds(
         Opened,
         st.integers(0),
@@ -69,6 +73,7 @@ events = st.one_of(
         st.just({}),
         st.just({}),
         st.lists(texts).map(tuple),
+        texts,
     ),
 )
 
@@ -367,4 +372,4 @@ def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) 
     with pytest.raises(ReplayDiverged, match="not wait for that pull"):
         replay([history[0], history[2]], SuccessiveHalving(16, 128))
     with pytest.raises(ReplayDiverged, match="Closed"):
-        replay([history[0], Closed(3)], SuccessiveHalving(16, 128))
+        replay([history[0], Closed(3, 8)], SuccessiveHalving(16, 128))

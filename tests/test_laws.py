@@ -1,5 +1,6 @@
 """Every law over every policy and every runner."""
 
+import dataclasses
 import math
 import random
 from contextlib import suppress
@@ -25,7 +26,7 @@ from lastarm.policies import (
 )
 from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Algorithm
-from lastarm.runners import MakeRunner
+from lastarm.runners import Arms, MakeRunner
 from lastarm.testing import policy_checks, runner_checks
 from lastarm.testing.games import MakePolicy
 from lastarm.testing.policies import CheckPolicy
@@ -84,8 +85,8 @@ STEADY: dict[str, MakeRunner] = {
     "serial, in groups": partial(Serial, group=7),
     "one worker": Simulated,
     "many workers": partial(Simulated, workers=13, seconds_per_look=0.3),
-    "unequal arms": lambda trainer, configs, seed: Simulated(
-        trainer, configs, seed, workers=3, seconds_per_pull=[1.0 + i for i in range(len(configs))]
+    "unequal arms": lambda arms: Simulated(
+        arms, workers=3, seconds_per_pull=[1.0 + i for i in range(len(arms.configs))]
     ),
     "results twice": partial(Simulated, workers=4, duplicating=0.5),
 }
@@ -172,12 +173,12 @@ def test_the_laws_catch_a_policy_with_a_bug(bug: MakePolicy, law: str) -> None:
 
 
 class WrongSeed(Serial):
-    def __init__(self, trainer: Any, configs: Any, seed: int) -> None:
-        super().__init__(trainer, configs, seed + 1)
+    def __init__(self, arms: Arms) -> None:
+        super().__init__(dataclasses.replace(arms, seed=arms.seed + 1))
 
 
 class HalfPrecision(Serial):
-    def wait(self) -> list[Told]:
+    def wait(self, seconds: float = 0.0) -> list[Told]:
         return [
             result._replace(value=float(np.float32(result.value)))
             if isinstance(result, Loss)
@@ -193,12 +194,12 @@ class OtherState(Serial):
 
 
 class OtherAttempt(Serial):
-    def wait(self) -> list[Told]:
+    def wait(self, seconds: float = 0.0) -> list[Told]:
         return [result._replace(work=Work(attempt=2)) for result in super().wait()]
 
 
 class Lossy(Serial):
-    def wait(self) -> list[Told]:
+    def wait(self, seconds: float = 0.0) -> list[Told]:
         return super().wait()[1:]
 
 

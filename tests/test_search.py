@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lastarm import (
+    Configs,
     Failure,
     Loss,
     Pull,
@@ -27,6 +28,7 @@ from lastarm.errors import AllArmsFailed, InvalidArgument, LastarmError, OtherSe
 from lastarm.events import Closed, Event, Work
 from lastarm.journal import read
 from lastarm.ledger import Ledger
+from lastarm.runners import Arms
 from lastarm.trainers import Config
 
 
@@ -86,7 +88,13 @@ def test_after_a_crash_without_checkpoints_what_is_trained_again_is_told(tmp_pat
         before = Ledger(read(path))
         trained = sum(e.work.trained for e in read(path) if isinstance(e, Loss))
         trainer = Counting()
-        result = search(trainer, CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+        result = search(
+            trainer,
+            CONFIGS,
+            policy=SuccessiveHalving(16, 128),
+            journal=path,
+            checkpoints=False,
+        )
         assert result.spent.pulls == 128
         in_flight = before.spent.pulls - trained  # nobody knows how much of it was done
         assert trainer.steps + trained + in_flight == 128 + result.spent.repeated
@@ -96,23 +104,23 @@ def test_the_state_of_a_search_that_was_finished_before_is_not_trained_again(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "search.jsonl"
-    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    first = search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
     trainer = Counting()
     again = search(trainer, CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
     assert trainer.steps == 0
-    assert again.state is None
+    assert again.state == first.state
     assert again.test_loss == 0.125
     assert trainer.tested == []
 
 
 def test_the_state_is_trained_again_where_only_the_closing_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "search.jsonl"
-    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
+    search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path, checkpoints=False)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     again = search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128), journal=path)
     assert again.test_loss == 0.125
     assert sum(again.state[1:]) == 30
-    assert read(path)[-1] == Closed(0, 0.125, trained=30)
+    assert read(path)[-1] == Closed(0, 30, 0.125, trained=30)
     assert again.spent.repeated == 30
 
 
@@ -135,7 +143,7 @@ class Misbehaving(Counting):
 
 def test_one_bad_arm_is_its_own_failure_and_the_search_goes_on(tmp_path: Path) -> None:
     bad = ["exit", "raise", "half", None, math.nan, -math.inf, [1]]
-    configs = [{"loss": loss} for loss in [*bad, 0.5, 0.25]]
+    configs = Configs([{"loss": loss} for loss in [*bad, 0.5, 0.25]])
     result = search(
         Misbehaving(), configs, policy=UniformAllocation(9, 27), journal=tmp_path / "j.jsonl"
     )
@@ -154,7 +162,7 @@ def test_one_bad_arm_is_its_own_failure_and_the_search_goes_on(tmp_path: Path) -
 
 
 def test_all_arms_failing_is_an_error_that_lists_the_causes(tmp_path: Path) -> None:
-    configs = [{"loss": loss} for loss in ["raise", "raise", math.nan]]
+    configs = Configs([{"loss": loss} for loss in ["raise", "raise", math.nan]])
     policy, path = SuccessiveHalving(3, 30), tmp_path / "j.jsonl"
     for _ in range(2):  # the second time it is found in the journal
         with pytest.raises(AllArmsFailed) as failed:
@@ -246,7 +254,7 @@ def test_stopped_before_any_loss_there_is_no_recommendation() -> None:
         if isinstance(event, Pull):
             os.kill(os.getpid(), signal.SIGINT)
 
-    configs = [{"loss": math.nan}, {"loss": 0.5}]
+    configs = Configs([{"loss": math.nan}, {"loss": 0.5}])
     stopped = search(Misbehaving(), configs, policy=UniformAllocation(2, 2), on_event=interrupt)
     assert (stopped.arm, stopped.config, stopped.loss, stopped.state) == (None, None, None, None)
     assert not stopped.complete
@@ -258,7 +266,7 @@ def test_stopped_before_any_loss_there_is_no_recommendation() -> None:
         ({"seed": -1}, "seed=-1"),
         ({"seed": 0.5}, "seed=0.5"),
         ({"retries": -1}, "retries=-1"),
-        ({"policy": SuccessiveHalving(8, 128)}, "16 configs, but the policy is for arms=8"),
+        ({"policy": SuccessiveHalving(32, 1024)}, "16"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_trained(
@@ -296,7 +304,7 @@ def test_spending_is_folded_from_events() -> None:
             Loss(Pull(1, 6), math.nan, Work(trained=6, worker="a")),  # from zero
             Pull(0, 6),
             Failure(Pull(0, 6), "it raised", work=Work(worker="b")),
-            Closed(1, 0.75),
+            Closed(1, 6, 0.75),
         ]
     )
     spent = ledger.spent
@@ -312,19 +320,19 @@ def test_every_error_that_is_meant_has_one_root() -> None:
 
 def test_what_a_simulated_cluster_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"failing=1\.5 will not do: it is a chance"):
-        Simulated(Counting(), CONFIGS, 0, failing=1.5)
+        Simulated(Arms(Counting(), CONFIGS), failing=1.5)
     with pytest.raises(InvalidArgument, match="workers=0 will not do"):
-        Simulated(Counting(), CONFIGS, 0, workers=0)
+        Simulated(Arms(Counting(), CONFIGS), workers=0)
     for bad in ({"slowdown": math.inf}, {"seconds_per_look": -1.0}, {"lease": 0.0}):
         with pytest.raises(InvalidArgument, match=next(iter(bad))):
-            Simulated(Counting(), CONFIGS, 0, **bad)  # type: ignore[arg-type]
+            Simulated(Arms(Counting(), CONFIGS), **bad)  # type: ignore[arg-type]
 
 
 def test_more_simulated_workers_take_less_virtual_time() -> None:
     clusters: list[Simulated] = []
 
-    def cluster(trainer: Any, configs: Any, seed: int, workers: int) -> Simulated:
-        clusters.append(Simulated(trainer, configs, seed, workers=workers, seconds_per_look=1.0))
+    def cluster(arms: Arms, workers: int) -> Simulated:
+        clusters.append(Simulated(arms, workers=workers, seconds_per_look=1.0))
         return clusters[-1]
 
     for workers in (1, 2, 4, 16):
@@ -357,21 +365,15 @@ def test_an_error_that_cannot_even_be_shown_is_still_only_that_arms() -> None:
     assert result.failures[0].error == "Unspeakable: its message cannot be read"
 
 
-def test_a_policy_or_a_runner_that_breaks_its_contract_is_named() -> None:
+def test_a_policy_that_breaks_its_contract_is_named() -> None:
     class Silent(UniformAllocation):
         def ask(self, n: int = 1) -> list[Pull]:
             return []
 
-    class Idle(Serial):
-        def wait(self) -> list[Any]:
-            return []
-
     with pytest.raises(Stuck, match=r"Silent.* asks for nothing"):
         search(Counting(), CONFIGS, policy=Silent(16, 16))
-    with pytest.raises(Stuck, match=r"Idle.* with no result"):
-        search(Counting(), CONFIGS, policy=UniformAllocation(16, 16), runner=Idle)
     with pytest.raises(InvalidArgument, match="group=0"):
-        Serial(Counting(), CONFIGS, 0, group=0)
+        Serial(Arms(Counting(), CONFIGS), group=0)
 
 
 def test_what_a_journal_remembers_of_configs_and_data(tmp_path: Path) -> None:
@@ -386,7 +388,7 @@ def test_what_a_journal_remembers_of_configs_and_data(tmp_path: Path) -> None:
     policy, path = UniformAllocation(2, 4), tmp_path / "j.jsonl"
 
     def go(data: str, extra: Any) -> Any:
-        configs = [{"loss": 0.25, "extra": extra}, {"loss": 0.5, "extra": np.arange(3)}]
+        configs = Configs([{"loss": 0.25, "extra": extra}, {"loss": 0.5, "extra": np.arange(3)}])
         return search(Fingerprinted(data), configs, policy=policy, journal=path)
 
     first = go("mnist", {"b", "a", "c"})

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastarm import RecordedCurves, RunningMean, RunningMinimum
-from lastarm.cli.digits_network import DigitsNetwork
+from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.errors import BadLoss, InvalidArgument
+from lastarm.space import draw
 from lastarm.trainers import as_loss
 
 NORMAL = {"mean": 0.1}
@@ -37,7 +38,7 @@ def test_training_in_steps_is_training_at_once(name: str, steps: list[int], seed
 
 def test_the_demos_network_in_steps_is_the_network_at_once() -> None:
     trainer = DigitsNetwork()
-    config = trainer.draw(0, 43)
+    (config,) = draw(SPACE, 1, seed=0)
     state = trainer.train(trainer.train(trainer.start(config, 1), 1), 2)
     assert trainer.loss(state) == trainer.loss(trainer.train(trainer.start(config, 1), 3))
 

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 
 from lastarm import SuccessiveHalving, UniformAllocation, search
 from lastarm.cli.demo import ARMS, BUDGET
-from lastarm.cli.digits_network import DigitsNetwork
+from lastarm.cli.digits_network import SPACE, DigitsNetwork
 
 BLUE, GREY, ORANGE = "#0072b2", "#9a9a9a", "#d55e00"
 
@@ -15,9 +15,8 @@ BLUE, GREY, ORANGE = "#0072b2", "#9a9a9a", "#d55e00"
 def main() -> None:
     """Play the demo and draw every loss that was looked at."""
     trainer = DigitsNetwork()
-    configs = [trainer.draw(0, arm) for arm in range(ARMS)]
-    halving = search(trainer, configs, policy=SuccessiveHalving(ARMS, BUDGET))
-    uniform = search(trainer, configs, policy=UniformAllocation(ARMS, BUDGET))
+    halving = search(trainer, SPACE, policy=SuccessiveHalving(ARMS, BUDGET))
+    uniform = search(trainer, SPACE, policy=UniformAllocation(ARMS, BUDGET))
 
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
     for arm, curve in halving.curves.items():

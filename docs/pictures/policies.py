@@ -17,7 +17,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lastarm import RecordedCurves, Serial, search
+from lastarm import Configs, RecordedCurves, Serial, search
 from lastarm.cli.options import takes
 from lastarm.errors import AllArmsFailed, BudgetTooSmall
 from lastarm.policies import POLICIES
@@ -72,9 +72,10 @@ def play(
     try:
         result = search(
             table,
-            [{"row": row} for row in rows[: policy.arms]],
+            Configs([{"row": row} for row in rows[: policy.arms]]),
             policy=policy,
             runner=partial(Serial, group=1 if name == "asha" else 256),
+            checkpoints=False,
         )
     except AllArmsFailed:
         return 1.0, 1.0, 0

@@ -1,5 +1,6 @@
 """lastarm: find the best of many hyperparameter settings without training them all."""
 
+from lastarm.checkpoints import Checkpoints
 from lastarm.events import Closed, Failure, Loss, Opened, Pull
 from lastarm.policies import (
     ASHA,
@@ -16,23 +17,42 @@ from lastarm.policies import (
 )
 from lastarm.policy import Policy, Rounds
 from lastarm.result import Result
-from lastarm.runners import Serial, Simulated
+from lastarm.runners import Processes, Serial, Simulated
 from lastarm.search import search
-from lastarm.trainers import RecordedCurves, RunningMean, RunningMinimum, Trainer
+from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
+from lastarm.trainers import (
+    Functions,
+    Generated,
+    Program,
+    RecordedCurves,
+    RunningMean,
+    RunningMinimum,
+    Trainer,
+)
 
 __all__ = [
     "ASHA",
     "EXP3",
     "LUCB",
+    "Checkpoints",
+    "Choice",
     "Closed",
+    "Configs",
     "Doubling",
     "ExponentialGap",
     "Failure",
+    "Functions",
+    "Generated",
+    "Grid",
     "Hyperband",
+    "Integer",
     "LilUCB",
+    "LogUniform",
     "Loss",
     "Opened",
     "Policy",
+    "Processes",
+    "Program",
     "Pull",
     "RecordedCurves",
     "Result",
@@ -45,6 +65,7 @@ __all__ = [
     "SuccessiveHalving",
     "SuccessiveRejects",
     "Trainer",
+    "Uniform",
     "UniformAllocation",
     "search",
 ]

@@ -1,10 +1,14 @@
-"""What a configuration is, in one string: the same in every process and on every machine."""
+"""What a configuration is: in one string for machines, and in plain data for people.
+
+The string is the same in every process and on every machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Set
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,33 @@ def fingerprint(value: Any) -> str:
     """
     text = json.dumps(_canonical(value), ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def readable(value: Any) -> Any:
+    """A value in the data that JSON has, for people to read.
+
+    >>> readable({"lr": np.float32(0.5), "layers": (8, 8), "rate": float("inf"), "act": max})
+    {'lr': 0.5, 'layers': [8, 8], 'rate': 'inf', 'act': 'builtins.max'}
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else str(value)
+        case np.generic():
+            return readable(value.item())
+        case np.ndarray() if value.size <= 100:
+            return readable(value.tolist())
+        case Mapping():
+            return {str(name): readable(item) for name, item in value.items()}
+        case list() | tuple() | Set():
+            return [readable(item) for item in value]
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    try:
+        return repr(value)[:200]
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def _canonical(value: Any) -> Any:

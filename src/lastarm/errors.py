@@ -164,6 +164,29 @@ class JournalNotWritten(JournalError):
         )
 
 
+class CheckpointNotWritten(JournalError):
+    """The disk refused a state. The search stops before its loss counts, and can be resumed."""
+
+    def __init__(self, path: object, cause: OSError) -> None:
+        super().__init__(
+            f"the checkpoint {path} could not be written: {cause.strerror or cause}. Mend that, "
+            "then run the same command again: it resumes from the last loss that was saved."
+        )
+
+
+class CheckpointLost(LastarmError):
+    """A state is not there as it was saved. It is trained again; nobody outside sees this."""
+
+
+class CheckpointReplaced(UserWarning):
+    """A checkpoint was missing or damaged; its arm was trained again, to the same answer."""
+
+    def __init__(self, path: object, arm: int) -> None:
+        super().__init__(
+            f"the checkpoint {path} was missing or damaged, so arm {arm} was trained again"
+        )
+
+
 class JournalRepaired(UserWarning):
     """The journal's end was torn, as a crash leaves it; it was cut off and is done again."""
 

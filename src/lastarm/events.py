@@ -18,11 +18,13 @@ from lastarm.errors import InvalidArgument
 class Pull:
     """Bring `arm` to `upto` pulls in all, then look at its loss once.
 
-    Absolute rather than "r more", so that repeating it is harmless.
+    Absolute rather than "r more", so that repeating it is harmless. In the journal, the pull that
+    begins an arm also says what the arm's `config` is.
     """
 
     arm: int
     upto: int
+    config: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.arm < 0 or self.upto < 1:
@@ -42,6 +44,13 @@ class Work(NamedTuple):
     attempt: int = 1
 
 
+class Saved(NamedTuple):
+    """A checkpoint: the file of an arm's state after a pull has this sha256 and this size."""
+
+    digest: str
+    size: int
+
+
 class Loss(NamedTuple):  # a tuple, because a policy may be told a million of them
     """The loss of `pull.arm` after `pull.upto` pulls; lower is better, nan and ±inf are worst."""
 
@@ -49,23 +58,30 @@ class Loss(NamedTuple):  # a tuple, because a policy may be told a million of th
     value: float
     work: Work = Work()
     metrics: Mapping[str, Any] | None = None  # what else the trainer has to say
+    saved: Saved | None = None
 
 
 class Failure(NamedTuple):
-    """`pull` could not be performed: the arm raised or its worker died, as often as allowed."""
+    """An attempt at `pull` failed: the arm raised, or its worker died.
+
+    One that is `retried` does not count: the pull is started once more. One whose worker was
+    `lost` may not be the arm's own fault.
+    """
 
     pull: Pull
     error: str
     traceback: str = ""
     work: Work = Work()
+    retried: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A search began: all that decides its answer, and how to run it again.
 
-    `seed`, `policy`, `space` and `trainer` identify the search; `versions` and `command` are for
-    people.
+    `seed`, `policy`, `space` and `trainer` identify the search; `versions`, and the `command` and
+    the `folder` in which it was given, are for people.
     """
 
     seed: int
@@ -74,16 +90,19 @@ class Opened:
     trainer: Mapping[str, Any]
     versions: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The policy came to its end and recommended `arm`; its test loss, where there is one.
+    """The policy came to its end and `arm` is recommended, as it was after `upto` pulls.
 
-    `trained` pulls were performed again because the state to be tested had been lost.
+    Its test loss, where there is one, was computed once. `trained` pulls were performed again
+    because the state to be tested had been lost.
     """
 
     arm: int
+    upto: int
     test_loss: float | None = None
     trained: int = 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lastarm.disk import sync_folder
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -25,7 +26,7 @@ from lastarm.errors import (
     OtherSearch,
     ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Opened, Pull
+from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.lock import held, try_to_lock
 from lastarm.policy import Policy
@@ -172,9 +173,11 @@ def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
                 if asked != [event]:
                     raise ReplayDiverged(record, event, asked or "nothing")
                 in_flight[event] = None
-            case Closed(arm):
-                if not policy.finished or policy.recommendation != arm:
-                    raise ReplayDiverged(record, event, policy.recommendation)
+            case Closed():
+                if not policy.finished:
+                    raise ReplayDiverged(record, event, "not end here")
+            case Failure(retried=True):
+                continue  # the policy was not told, and the pull is started again
             case _:
                 if event.pull not in in_flight:
                     raise ReplayDiverged(record, event, "not wait for that pull")
@@ -202,7 +205,8 @@ def _create(path: Path, opened: Opened) -> None:
     """The header appears whole or not at all."""
     new = path.with_name(path.name + ".new")  # ours alone: the lock is held
     try:
-        with new.open("wb") as file:
+        # Nobody else may write to it, whatever the umask: its command is what `resume` executes.
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb") as file:
             file.write(encode(opened, durable=0, after="")[0])
             file.flush()
             os.fsync(file.fileno())
@@ -210,12 +214,7 @@ def _create(path: Path, opened: Opened) -> None:
     except OSError:
         new.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # the name is durable only when the folder is
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)  # the name is durable only when the folder is
 
 
 def _verified(path: Path) -> tuple[list[Event], str, int]:

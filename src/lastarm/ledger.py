@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 
@@ -42,7 +43,10 @@ class Ledger:
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
         self.failures: dict[int, Failure] = {}
         self.closed: Closed | None = None
+        self.configs: dict[int, Mapping[str, Any]] = {}  # arm → its config, as the journal has it
         self._booked: dict[int, int] = {}  # arm → the level it has been started for
+        self._in_flight: set[int] = set()
+        self._trained: dict[int, int] = {}  # arm → pulls performed since it reached its level
         self._level: dict[int, int] = {}  # arm → the level it is known to have reached
         self._arm_of: dict[str, int] = {}  # worker → the arm it worked on last
         for event in events:
@@ -51,12 +55,14 @@ class Ledger:
     def add(self, event: Event) -> None:
         """Account for one event."""
         match event:
-            case Pull(arm, upto):
-                if upto > self._booked.get(arm, 0):
-                    self.spent.pulls += upto - self._booked.get(arm, 0)
-                    self._booked[arm] = upto
-                else:  # started again
-                    self.spent.repeated += upto - self._level.get(arm, 0)
+            case Pull(arm, upto, config):
+                if config is not None:
+                    self.configs[arm] = config
+                if arm in self._in_flight:  # a crash, and nobody knows how much of it was done
+                    self._trained[arm] = self._trained.get(arm, 0) + upto - self._level.get(arm, 0)
+                self._in_flight.add(arm)
+                self.spent.pulls += max(0, upto - self._booked.get(arm, 0))
+                self._booked[arm] = max(upto, self._booked.get(arm, 0))
             case Loss() | Failure():
                 self._add_work(event)
             case Closed(trained=trained):
@@ -66,19 +72,22 @@ class Ledger:
                 pass
 
     def _add_work(self, event: Loss | Failure) -> None:
-        pull, work, spent = event.pull, event.work, self.spent
-        needed = pull.upto - self._level.get(pull.arm, 0)
-        spent.repeated += max(0, work.trained - needed)
+        (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent
+        self._in_flight.discard(arm)
+        self._trained[arm] = self._trained.get(arm, 0) + work.trained
         spent.train_seconds += work.train_seconds
         spent.loss_seconds += work.loss_seconds
-        spent.switches += self._arm_of.get(work.worker, pull.arm) != pull.arm
-        self._arm_of[work.worker] = pull.arm
-        self._level[pull.arm] = pull.upto
+        spent.switches += self._arm_of.get(work.worker, arm) != arm
+        self._arm_of[work.worker] = arm
+        if isinstance(event, Failure) and event.retried:
+            return
+        spent.repeated += max(0, self._trained.pop(arm) - (upto - self._level.get(arm, 0)))
+        self._level[arm] = upto
         if isinstance(event, Loss):
             spent.observations += 1
-            self.curves.setdefault(pull.arm, []).append((pull.upto, event.value))
+            self.curves.setdefault(arm, []).append((upto, event.value))
         else:
-            self.failures[pull.arm] = event
+            self.failures[arm] = event
 
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out."""

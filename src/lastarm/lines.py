@@ -17,7 +17,8 @@ from math import isfinite
 from operator import index
 from typing import Any, NamedTuple
 
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.canonical import readable
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Saved, Work
 
 FORMAT = 1
 
@@ -65,17 +66,20 @@ def event_of(fields: dict[str, Any]) -> Event:
 
 def _fields(event: Event) -> dict[str, Any]:
     match event:
-        case Pull(arm, upto):
-            return {"event": "pull", "arm": arm, "upto": upto}
-        case Loss(Pull(arm, upto), value, work, metrics):
+        case Pull(arm, upto, config):
+            fields = {"event": "pull", "arm": arm, "upto": upto}
+            return fields if config is None else {**fields, "config": readable(config)}
+        case Loss(Pull(arm, upto), value, work, metrics, saved):
             fields = {"event": "loss", "arm": arm, "upto": upto, "value": _number(value)}
-            return fields | _work(work) | ({"metrics": dict(metrics)} if metrics else {})
-        case Failure(Pull(arm, upto), error, traceback, work):
+            said = {"metrics": dict(metrics)} if metrics else {}
+            return fields | _work(work) | said | ({"saved": list(saved)} if saved else {})
+        case Failure(Pull(arm, upto), error, traceback, work, retried, lost):
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
-            return fields | _work(work) | {"traceback": traceback}
-        case Closed(arm, test_loss, trained):
-            fields = {"event": "closed", "arm": arm, "test_loss": _number(test_loss)}
-            return {**fields, "trained": trained}
+            whose = {"retried": retried, "lost": lost}
+            return fields | _work(work) | whose | {"traceback": traceback}
+        case Closed(arm, upto, test_loss, trained):
+            fields = {"event": "closed", "arm": arm, "upto": upto}
+            return fields | {"test_loss": _number(test_loss), "trained": trained}
         case Opened():
             return {
                 "event": "opened",
@@ -86,6 +90,7 @@ def _fields(event: Event) -> dict[str, Any]:
                 "trainer": dict(event.trainer),
                 "versions": dict(event.versions),
                 "command": list(event.command),
+                "folder": event.folder,
             }
 
 
@@ -114,23 +119,29 @@ def _read_work(fields: dict[str, Any]) -> Work:
 
 
 def _read_pull(fields: dict[str, Any]) -> Pull:
-    return Pull(index(fields["arm"]), index(fields["upto"]))
+    config = dict(fields["config"]) if "config" in fields else None
+    return Pull(index(fields["arm"]), index(fields["upto"]), config)
 
 
 def _read_loss(fields: dict[str, Any]) -> Loss:
     metrics = dict(fields["metrics"]) if "metrics" in fields else None
-    return Loss(_read_pull(fields), float(fields["value"]), _read_work(fields), metrics)
+    saved = None
+    if "saved" in fields:
+        digest, size = fields["saved"]
+        saved = Saved(str(digest), index(size))
+    return Loss(_read_pull(fields), float(fields["value"]), _read_work(fields), metrics, saved)
 
 
 def _read_failure(fields: dict[str, Any]) -> Failure:
     error, traceback = str(fields["error"]), str(fields["traceback"])
-    return Failure(_read_pull(fields), error, traceback, _read_work(fields))
+    whose = bool(fields["retried"]), bool(fields["lost"])
+    return Failure(_read_pull(fields), error, traceback, _read_work(fields), *whose)
 
 
 def _read_closed(fields: dict[str, Any]) -> Closed:
     test_loss = fields["test_loss"]
     test_loss = None if test_loss is None else float(test_loss)
-    return Closed(index(fields["arm"]), test_loss, index(fields["trained"]))
+    return Closed(index(fields["arm"]), index(fields["upto"]), test_loss, index(fields["trained"]))
 
 
 def _read_opened(fields: dict[str, Any]) -> Opened:
@@ -141,6 +152,7 @@ def _read_opened(fields: dict[str, Any]) -> Opened:
         dict(fields["trainer"]),
         dict(fields["versions"]),
         tuple(fields["command"]),
+        str(fields["folder"]),
     )
 
 

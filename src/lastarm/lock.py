@@ -88,3 +88,24 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
             if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
                 return file
         file.close()  # its holder removed it between our opening and our locking
+
+
+def is_held(path: Path) -> bool:
+    """Whether some process is writing to the journal `path`, as far as its note tells.
+
+    Trying the lock instead could turn away a search that begins at that moment.
+    """
+    try:
+        note = path.with_name(path.name + ".lock").read_text(errors="replace")
+    except OSError:
+        return False
+    process, _, host = note.removeprefix("process ").partition(" on ")
+    if sys.platform == "win32" or host != platform.node() or not process.isdecimal():
+        return True
+    try:
+        os.kill(int(process), 0)  # which only asks
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True

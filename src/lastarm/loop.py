@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lastarm.errors import Stuck
-from lastarm.events import Event, Failure, Pull
-from lastarm.journal import Journal, Unwritten, replay
+from lastarm.events import Event, Failure, Pull, Told
+from lastarm.journal import Journal, Unwritten
+from lastarm.journal import replay as replayed
 from lastarm.policy import Policy
 from lastarm.runners import Runner
+from lastarm.signals import Stop
+from lastarm.trainers import Config
+
+PATIENCE = 0.2  # seconds between two looks at whether to stop
+ATTEMPTS_OF_LOST = 3  # the last of them alone: see runners.processes
 
 
 def run(
     policy: Policy,
     runner: Runner,
     journal: Journal | Unwritten,
+    configs: Sequence[Config],
     *,
     retries: int = 0,
-    stopping: Callable[[], bool] = lambda: False,
+    stop: Stop | None = None,
 ) -> Iterator[Event]:
     """Perform what the policy asks for until it has ended, and yield every event as it counts.
 
@@ -26,50 +34,58 @@ def run(
     too, and pulls that were in flight are started again. An empty journal is not a special case.
 
     A loss counts, that is, it is told to the policy and yielded, only when it is safely in the
-    journal. A failed attempt is repeated up to `retries` times before its failure counts. A result
-    that comes back a second time, or from an attempt that was given up, is ignored. Once
-    `stopping` says so, nothing more is started, what is in flight is brought home, and the loop
-    ends.
+    journal. A failed attempt is repeated up to `retries` times before its failure counts, and one
+    whose worker was lost at least twice. A result that comes back a second time, or from an
+    attempt that was given up, is ignored. Once `stop` says so, nothing more is started, what is in
+    flight is brought home while there is time, and the loop ends.
     """
-    to_start = deque((pull, 1) for pull in replay(journal.events, policy))
+    stop = stop or Stop()
+    to_start = deque((pull, 1) for pull in replayed(journal.events, policy))
+    begun = {event.arm for event in journal.events if isinstance(event, Pull)}
     yield from journal.events
 
     started: dict[Pull, int] = {}  # pull → the attempt under way
     while True:
-        while runner.free and not stopping():
+        while runner.free and not stop():
             if not to_start:
                 to_start.extend((pull, 1) for pull in policy.ask(1))
             if not to_start:
                 break
             pull, attempt = to_start.popleft()
+            if pull.arm not in begun:
+                begun.add(pull.arm)
+                pull = replace(pull, config=configs[pull.arm])
             started[pull] = attempt
             journal.append(pull)
             runner.start(pull, attempt)
             yield pull
-        if not started:
-            if policy.finished or stopping():
+        if stop() and (stop.at_once or not started):
+            return
+        if not started and not to_start:
+            if policy.finished:
                 return
             if runner.free:
                 raise Stuck(f"{policy} asks for nothing, awaits nothing and has not finished.")
             # else all workers are busy with attempts that were given up
 
         journal.flush()
-        results = runner.wait()
-        if not results:
-            raise Stuck(f"{runner} came back from waiting with no result.")
-        known = []
-        for result in results:
+        known: list[Told] = []
+        for result in runner.wait(PATIENCE):
             attempt = result.work.attempt
             if started.get(result.pull) != attempt:
                 continue
             del started[result.pull]
-            if isinstance(result, Failure) and attempt <= retries:
-                to_start.append((result.pull, attempt + 1))
+            if isinstance(result, Failure):
+                allowed = max(retries, ATTEMPTS_OF_LOST - 1) if result.lost else retries
+                known.append(result._replace(retried=attempt <= allowed))
             else:
-                journal.append(result)
                 known.append(result)
+            journal.append(known[-1])
         if known:
             journal.sync()
         for result in known:
-            policy.tell(result)
+            if isinstance(result, Failure) and result.retried:
+                to_start.append((result.pull, result.work.attempt + 1))
+            else:
+                policy.tell(result)
             yield result

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from typing import Any
 
+from lastarm.errors import InvalidArgument
 from lastarm.events import Failure
 from lastarm.ledger import Spent
 from lastarm.trainers import Config
 
+MOST_SHOWN = 10
+
 
 @dataclass(frozen=True)
 class Result:
-    """The recommended arm and what finding it took.
+    """The recommended arm and what finding it took; printed, a table of the best arms.
 
     `complete` says that the policy came to its end; if it was stopped before, the recommendation
     is the arm with the lowest latest loss, and running the same line again goes on. Without any
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
-    None where it is not at hand, as when the search had been finished before.
+    None where it is not at hand.
     """
 
     arm: int | None
@@ -29,11 +35,103 @@ class Result:
     digest: str
     curves: dict[int, list[tuple[int, float]]] = field(repr=False)
     failures: dict[int, Failure] = field(repr=False)
+    configs: Sequence[Config] = field(repr=False, default=())
     state: Any = field(repr=False, default=None)
     stopped_by: int | None = None  # the number of the signal that stopped it
+    journal: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
         answer = ("arm", "config", "loss", "test_loss", "complete", "digest")
         return {name: getattr(self, name) for name in answer} | spent
+
+    def to_dataframe(self, *, curves: bool = False) -> Any:
+        """A pandas DataFrame with a row for each arm that was pulled; or for each observation.
+
+        Its columns are the arm, its settings by their names, the pulls it had, its latest loss and
+        its error, if it failed; or, with `curves`, the arm, the level and the loss observed there.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise InvalidArgument(
+                "a DataFrame needs pandas, which is not installed: pip install pandas, or read "
+                "`curves` and `configs` as they are."
+            ) from None
+        if curves:
+            rows = [
+                {"arm": arm, "pulls": upto, "loss": loss}
+                for arm, curve in sorted(self.curves.items())
+                for upto, loss in curve
+            ]
+            return pandas.DataFrame(rows, columns=["arm", "pulls", "loss"])
+        return pandas.DataFrame(
+            [
+                {"arm": arm, **self.configs[arm], "pulls": upto, "loss": loss, "error": error}
+                for arm, upto, loss, error in sorted(self._arms(), key=lambda row: row[0])
+            ]
+        )
+
+    def __str__(self) -> str:
+        if self.arm is None:
+            head = "No arm has a finite loss so far."
+        else:
+            tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
+            head = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}"
+            head += "".join(f"\n  {name} = {_short(v)}" for name, v in (self.config or {}).items())
+        spent = self.spent
+        lines = [
+            head,
+            f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
+            f"training, {spent.loss_seconds:.3g} s looking"
+            + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
+            *self._table(),
+        ]
+        if not self.complete:
+            lines.append(f"Stopped before the end. {self.how_to_resume}")
+        return "\n".join(lines)
+
+    @property
+    def how_to_resume(self) -> str:
+        """What to do to go on with a search that was stopped."""
+        if self.journal is None:
+            return "It has no journal, so running it again starts over."
+        return f"Run the same again, with the journal {self.journal}, to resume."
+
+    def _table(self) -> list[str]:
+        ranked = sorted(
+            self._arms(),
+            key=lambda row: (row[0] != self.arm, -row[1] if row[2] < inf else 0, row[2], row[0]),
+        )
+        names = list(self.configs[ranked[0][0]]) if ranked and self.configs else []
+        rows = [["arm", "pulls", "loss", *names]] + [
+            [
+                f"{arm}",
+                f"{upto:,}",
+                error.partition(":")[0] if error else f"{loss:.6g}",
+                *(_short(self.configs[arm].get(name, "")) for name in names),
+            ]
+            for arm, upto, loss, error in ranked[:MOST_SHOWN]
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
+        ]
+        more = len(ranked) - MOST_SHOWN
+        return table + ([f"… and {more:,} more arms"] if more > 0 else [])
+
+    def _arms(self) -> list[tuple[int, int, float, str]]:
+        """Arm, pulls, latest loss and error of all arms that were pulled."""
+        seen = {arm: (arm, *curve[-1], "") for arm, curve in self.curves.items()} | {
+            arm: (arm, failure.pull.upto, inf, failure.error)
+            for arm, failure in self.failures.items()
+        }
+        return [(a, u, loss if isfinite(loss) else inf, e) for a, u, loss, e in seen.values()]
+
+
+def _short(value: Any) -> str:
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    shown = "".join(sign if sign.isprintable() else "�" for sign in shown)
+    return shown if len(shown) <= 24 else f"{shown[:23]}…"

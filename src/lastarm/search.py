@@ -2,136 +2,259 @@
 
 from __future__ import annotations
 
+import importlib
+import math
+import os
 import platform
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lastarm.canonical import fingerprint
-from lastarm.errors import AllArmsFailed, InvalidArgument, whole_number
+from lastarm.checkpoints import Checkpoints, Folder, Index
+from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged, whole_number
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
 from lastarm.ledger import Ledger
 from lastarm.loop import run
 from lastarm.policy import Policy, describe, fresh
 from lastarm.result import Result
-from lastarm.runners import MakeRunner, Serial
+from lastarm.runners import Arms, MakeRunner, Processes, Serial
 from lastarm.signals import stop_on_signals
-from lastarm.trainers import Config, Trainer, arm_seed, as_loss
+from lastarm.space import Space, draw
+from lastarm.space import describe as describe_space
+from lastarm.trainers import (
+    AnyTrainer,
+    Config,
+    Maximized,
+    Trainer,
+    arm_seed,
+    as_trainer,
+    observation,
+)
 
 
 def search(
-    trainer: Trainer[Any],
-    configs: Sequence[Config],
+    trainer: AnyTrainer,
+    space: Space,
     *,
     policy: Policy,
-    runner: MakeRunner = Serial,
+    runner: Literal["serial", "processes"] | MakeRunner | None = None,
+    workers: int | None = None,
     journal: str | Path | None = None,
+    checkpoints: Checkpoints | str | Path | bool = True,
     seed: int = 0,
+    seconds: float | None = None,
+    pull_seconds: float | None = None,
     retries: int = 0,
+    include: Sequence[Config] = (),
+    maximize: bool = False,
+    recommend: Literal["latest", "best"] = "latest",
     on_event: Callable[[Event], None] | None = None,
+    progress: bool | None = None,
 ) -> Result:
-    """Find the best of `configs`, training as many of them as far as the policy asks for.
+    """Find the best of many configs, training as many of them as far as the policy asks for.
 
-    Arm i has `configs[i]`. With a `journal`, the same call resumes a search that was killed or
-    stopped, and a call with other arguments is refused. `on_event` sees every event as it counts,
-    on resuming also those of before. Ctrl-C or SIGTERM ends the search with the recommendation so
-    far; a second one ends it at once.
+    `trainer` is an object with `start(config, seed)`, `train(state, pulls)` and `loss(state)`; a
+    generator function that yields a loss once a pull; or a pair of functions. The config of arm i
+    is drawn from `space` by (seed, i); those to `include` come first.
 
-    >>> from lastarm import RecordedCurves, SuccessiveHalving
-    >>> curves = RecordedCurves([[0.9, 0.8, 0.8, 0.8], [0.9, 0.5, 0.3, 0.2], [0.7, 0.6, 0.6, 0.6]])
-    >>> rows = [{"row": 0}, {"row": 1}, {"row": 2}]
-    >>> result = search(curves, rows, policy=SuccessiveHalving(arms=3, budget=12))
-    >>> result.config, result.loss, result.spent.pulls, result.complete
-    ({'row': 1}, 0.2, 12, True)
+    >>> from lastarm import LogUniform, SuccessiveHalving
+    >>> def root_of_two(config):
+    ...     x = 1.0
+    ...     while True:
+    ...         x -= config["step"] * (x * x - 2)
+    ...         yield abs(x * x - 2)
+    >>> space = {"step": LogUniform(0.001, 1.0)}
+    >>> result = search(root_of_two, space, policy=SuccessiveHalving(arms=16, budget=256))
+    >>> result.spent.pulls, result.complete, result.loss < 1e-6
+    (256, True, True)
 
-    All arms failing is an error, `AllArmsFailed`, that lists the causes.
+    Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
+    `pull_seconds` is a failure) or anything that makes a runner. A failed pull is tried again
+    `retries` times; then that arm is out. All arms failing is an error, `AllArmsFailed`.
+
+    Remembering. With a `journal`, the same call resumes a search that was killed or stopped, and a
+    call with other arguments is refused. Trained states are kept in `checkpoints`, a folder or
+    `Checkpoints`: beside the journal unless said otherwise; False keeps them in memory only.
+
+    Ending. Ctrl-C, SIGTERM or `seconds` end the search with the recommendation so far; a second
+    Ctrl-C ends it at once. `recommend` "latest" is the paper's: the arm that the policy found, as
+    it is now. "best" is the best state that any arm was observed in, for arms that overfit. With
+    `maximize` the trainer's figure is better when it is higher; its negative is the loss.
+
+    `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
+    on standard error if that is a terminal, unless it is said to be wanted or not.
     """
+    how = as_trainer(trainer)
+    how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
-    if len(configs) != policy.arms:
-        raise InvalidArgument(
-            f"there are {len(configs)} configs, but the policy is for arms={policy.arms}: "
-            "give one config for each arm."
-        )
-    policy = fresh(policy)
-    ledger = Ledger()
+    if seconds is not None and not seconds > 0:
+        raise InvalidArgument(f"seconds={seconds} will not do: give more than 0, or leave it out.")
+    if recommend not in ("latest", "best"):
+        raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
+    make_runner = _runner(runner, workers, pull_seconds)
+    configs = draw(space, policy.arms, seed, include)
+    policy, ledger = fresh(policy), Ledger()
+    always = journal is not None or recommend == "best"
 
-    def count(event: Event) -> None:
-        ledger.add(event)
-        if on_event:
-            on_event(event)
+    with ExitStack() as stack:
+        written: Journal | Unwritten = Unwritten()
+        if journal is not None:
+            opened = _opened(seed, policy, space, configs, how, recommend)
+            written = stack.enter_context(closing(Journal(journal, opened)))
+        folder = stack.enter_context(_folder(how, checkpoints, journal))
+        limits = checkpoints if isinstance(checkpoints, Checkpoints) else Checkpoints()
+        index = Index(folder, disk=limits.disk, best=recommend == "best") if folder else None
+        arms = Arms(how, configs, seed, folder, index, limits.memory, always)
+        running = stack.enter_context(closing(make_runner(arms)))
+        stop = stack.enter_context(stop_on_signals(math.inf if seconds is None else seconds))
+        watchers = [watch for watch in (on_event, index.add if index else None) if watch]
+        if sys.stderr.isatty() if progress is None else progress:
+            display = importlib.import_module("lastarm.progress")  # rich takes time to import
+            watchers.append(stack.enter_context(display.shown(policy, configs)))
 
-    with (
-        closing(_journal(journal, seed, policy, configs, trainer)) as written,
-        closing(runner(trainer, configs, seed)) as running,
-        stop_on_signals() as stop,
-    ):
-        for event in run(policy, running, written, retries=retries, stopping=stop):
+        def count(event: Event) -> None:
+            ledger.add(event)
+            for watch in watchers:
+                watch(event)
+
+        for event in run(policy, running, written, configs, retries=retries, stop=stop):
             count(event)
-        arm, complete, state = policy.recommendation, policy.finished, None
-        if arm is None and complete:
+        complete = policy.finished
+        found = _recommended(policy, ledger, recommend)
+        state = None
+        if found:
+            state = running.state(found)
+            state = index.load(found) if index and state is None else state
+        elif complete:
             raise AllArmsFailed(ledger.causes())
-        if arm is not None:
-            last = Pull(arm, upto=ledger.curves[arm][-1][0])
-            state = running.state(last)
-            if complete and not ledger.closed:
-                closed, state = _close(trainer, configs[arm], last, state, seed)
-                written.append(closed)
-                written.sync()
-                count(closed)
+        if found and complete and not ledger.closed:
+            closed, state = _close(how, configs[found.arm], found, state, seed)
+            written.append(closed)
+            written.sync()
+            count(closed)
+        elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
+            raise ReplayDiverged(len(written.events), ledger.closed, found)
+        if index:
+            index.sweep()
     return Result(
-        arm=arm,
-        config=None if arm is None else configs[arm],
-        loss=None if arm is None else ledger.curves[arm][-1][1],
+        arm=found.arm if found else None,
+        config=configs[found.arm] if found else None,
+        loss=dict(ledger.curves[found.arm])[found.upto] if found else None,
         test_loss=ledger.closed.test_loss if ledger.closed else None,
         complete=complete,
         spent=ledger.spent,
-        digest=ledger.digest(arm),
+        digest=ledger.digest(found.arm if found else None),
         curves=ledger.curves,
         failures=ledger.failures,
-        state=state,
-        stopped_by=stop.signal,
+        configs=configs,
+        state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
+        stopped_by=None if complete else stop.signal,
+        journal=None if journal is None else str(journal),
     )
 
 
-def _journal(
-    path: str | Path | None,
+def _runner(
+    runner: Literal["serial", "processes"] | MakeRunner | None,
+    workers: int | None,
+    pull_seconds: float | None,
+) -> MakeRunner:
+    if workers is not None:
+        workers = whole_number("workers", workers, 1, "how many pulls can be under way")
+    if runner is None:
+        runner = "processes" if (workers or 1) > 1 or pull_seconds is not None else "serial"
+    if runner == "processes":
+        workers = workers or os.cpu_count() or 1
+        return partial(Processes, workers=workers, pull_seconds=pull_seconds)
+    if pull_seconds is not None or (workers or 1) > 1:
+        given = "workers" if pull_seconds is None else "pull_seconds"
+        raise InvalidArgument(
+            f"{given} will not do with runner={runner!r}: it is for worker processes, which can "
+            'be many and be stopped. Use runner="processes", or leave it out.'
+        )
+    if runner == "serial":
+        return Serial
+    if callable(runner):
+        return runner
+    raise InvalidArgument(
+        f'runner={runner!r} will not do: give "serial", "processes", or what makes a runner.'
+    )
+
+
+@contextmanager
+def _folder(
+    trainer: Trainer[Any], checkpoints: Checkpoints | str | Path | bool, journal: Any
+) -> Iterator[Folder | None]:
+    """Where states go, if they go anywhere; what is temporary is cleared away."""
+    place = checkpoints.folder if isinstance(checkpoints, Checkpoints) else checkpoints
+    if place is False:
+        yield None
+    elif isinstance(place, str | Path):
+        yield Folder(Path(place), trainer, durable=journal is not None)
+    elif journal is not None:
+        beside = Path(journal).resolve()
+        yield Folder(beside.with_name(beside.name + ".states"), trainer, durable=True)
+    else:
+        with tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True) as path:
+            yield Folder(Path(path), trainer, durable=False)
+
+
+def _opened(
     seed: int,
     policy: Policy,
+    space: Space,
     configs: Sequence[Config],
     trainer: Trainer[Any],
-) -> Journal | Unwritten:
-    if path is None:
-        return Unwritten()
+    recommend: str,
+) -> Opened:
     kind = {"kind": type(trainer).__qualname__}
-    opened = Opened(
+    return Opened(
         seed=seed,
-        policy=describe(policy),
-        space={"configs": fingerprint(list(configs))},
+        policy=describe(policy) | ({"recommend": recommend} if recommend != "latest" else {}),
+        space=describe_space(space) | {"configs": fingerprint(configs)},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
         versions={"lastarm": version("lastarm"), "python": platform.python_version()},
         command=tuple(sys.argv),
+        folder=os.getcwd(),
     )
-    return Journal(path, opened)
+
+
+def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
+    """The recommended arm and the level at which it is meant."""
+    if policy.recommendation is None:
+        return None
+    if recommend == "latest":
+        return Pull(policy.recommendation, upto=ledger.curves[policy.recommendation][-1][0])
+    out = ledger.causes()
+    _, arm, upto = min(
+        (loss, arm, upto)
+        for arm, curve in ledger.curves.items()
+        if arm not in out
+        for upto, loss in curve
+    )
+    return Pull(arm, upto)
 
 
 def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> tuple[Closed, Any]:
     """Test the recommended arm, once. An error here must not cost the search its answer."""
     if not hasattr(trainer, "test"):
-        return Closed(last.arm), state
+        return Closed(last.arm, last.upto), state
     trained = 0
     try:
-        if state is None:  # lost in a crash
+        if state is None:  # lost in a crash, or with a worker
             trained = last.upto
             state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
         test_loss = trainer.test(state)
-        test_loss = None if test_loss is None else as_loss(test_loss)
+        test_loss = None if test_loss is None else observation(test_loss)[0]
     except Exception as error:
         warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=3)
         test_loss = None
-    return Closed(last.arm, test_loss, trained), state
+    return Closed(last.arm, last.upto, test_loss, trained), state

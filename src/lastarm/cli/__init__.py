@@ -18,7 +18,10 @@ import click
 from lastarm.cli.demo import demo
 from lastarm.cli.plan import plan
 from lastarm.cli.replay import replay
-from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError
+from lastarm.cli.resume import resume
+from lastarm.cli.show import show
+from lastarm.cli.tune import tune
+from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError, Stuck
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99})
@@ -27,7 +30,7 @@ def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
 
 
-for command in (demo, plan, replay):
+for command in (demo, plan, tune, resume, show, replay):
     lastarm.add_command(command)
 
 
@@ -35,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one line, never a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an old terminal may not know every sign
+    if arguments is not None:
+        sys.argv = ["lastarm", *arguments]  # what a journal remembers as its command
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_: _say(message)
@@ -55,7 +60,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         message, code = f"{error.format_message()} See {path} --help.", 2
     except InvalidArgument as error:
         message, code = str(error), 2
-    except AllArmsFailed as error:
+    except (AllArmsFailed, Stuck) as error:
         message, code = str(error), 1
     except JournalError as error:
         message, code = str(error), 3

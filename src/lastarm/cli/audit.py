@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table as RichTable
 
-from lastarm.cli import show
+from lastarm.cli import display
 from lastarm.cli.table import Played, Table
 from lastarm.theory import Truth, audit
 
@@ -49,17 +49,17 @@ def print_audit(found: dict[str, Any]) -> None:
     if not found:
         return
     eliminations, truth = found["eliminations"], found["truth"]
-    show.say(
+    display.say(
         f"\nAudit, an estimate and never a proof: of {len(eliminations):,} arms that were "
         f"dropped, {found['close_calls']:,} were close calls."
     )
     if found["unknown"]:
-        show.say(
+        display.say(
             f"{found['unknown']:,} lost where nobody went on, so nothing is known of how they "
             "would have moved."
         )
     if found["diverged"]:
-        show.say(f"{found['diverged']:,} more failed or diverged.")
+        display.say(f"{found['diverged']:,} more failed or diverged.")
     rich = RichTable(box=box.SIMPLE_HEAD)
     for heading in ("arm", "dropped at", "its loss", "had to fall by", "others moved", ""):
         rich.add_column(heading, justify="right")
@@ -72,19 +72,19 @@ def print_audit(found: dict[str, Any]) -> None:
             "nobody went on" if row["moved"] is None else f"{row['moved']:.4g}",
             "close" if row["close"] else "",
         )
-    show.console.print(rich)
+    display.console.print(rich)
     if len(eliminations) > MOST_SHOWN:
-        show.say(f"… and {len(eliminations) - MOST_SHOWN:,} that were not as close.")
-    show.say(
+        display.say(f"… and {len(eliminations) - MOST_SHOWN:,} that were not as close.")
+    display.say(
         "A call is close when some arm that went on from that level moved as far as the dropped "
         "one would have had to fall to win."
     )
     covers = f"{found['budget']:,.0f}" if isfinite(found["budget"]) else "none would"
-    show.say(f"The budget above which Theorem 1 would cover what was seen: {covers}.")
+    display.say(f"The budget above which Theorem 1 would cover what was seen: {covers}.")
     better = truth["better_arms"]
     known = {row["arm"]: row["close"] for row in eliminations}
     close = sum(known.get(arm, False) for arm in better)
-    show.say(
+    display.say(
         "In truth, which the whole curves tell: "
         + (
             f"{len(better):,} arms end lower, the best of them arm {better[0]}; "

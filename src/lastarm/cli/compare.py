@@ -9,7 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from lastarm.cli import show
+from lastarm.cli import display
 from lastarm.cli.options import takes
 from lastarm.cli.table import Table
 from lastarm.errors import AllArmsFailed, BudgetTooSmall
@@ -69,12 +69,12 @@ def print_comparison(found: list[dict[str, Any]], table: Table, budget: int) -> 
             f"{row['observations']:,}",
         )
     full = len(table.rows) * table.columns
-    show.say(
+    display.say(
         f"{len(table.rows):,} arms with a budget of {budget:,} pulls, {budget / full:.1%} of "
         f"training all of them to the end."
     )
-    show.console.print(rich)
-    show.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
+    display.console.print(rich)
+    display.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
     for row in found:
         if "error" in row:
-            show.say(f"{row['policy']}: {escape(row['error'])}")
+            display.say(f"{row['policy']}: {escape(row['error'])}")

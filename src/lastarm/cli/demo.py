@@ -8,8 +8,8 @@ import click
 from rich import box
 from rich.table import Table
 
-from lastarm.cli import show
-from lastarm.cli.digits_network import DigitsNetwork
+from lastarm.cli import display
+from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.cli.options import whole
 from lastarm.errors import whole_number
 from lastarm.policies import SuccessiveHalving, UniformAllocation
@@ -33,11 +33,9 @@ def demo(seed: Any, as_json: bool) -> int:
     """
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     trainer = DigitsNetwork(seed)
-    configs = [trainer.draw(seed, arm) for arm in range(ARMS)]
     results: dict[str, Result] = {}
     for policy in (SuccessiveHalving(ARMS, BUDGET), UniformAllocation(ARMS, BUDGET)):
-        with show.progress(policy.name, BUDGET) as on_event:
-            result = search(trainer, configs, policy=policy, seed=seed, on_event=on_event)
+        result = search(trainer, SPACE, policy=policy, seed=seed)
         if result.stopped_by:
             return 128 + result.stopped_by
         results[policy.name] = result
@@ -48,21 +46,20 @@ def demo(seed: Any, as_json: bool) -> int:
             name: {**result.as_dict(), "test_error": misread[name]}
             for name, result in results.items()
         }
-        show.print_json({"arms": ARMS, "budget": BUDGET, **fields})
+        display.print_json({"arms": ARMS, "budget": BUDGET, **fields})
         return 0
 
     halving = results[SuccessiveHalving.name]
-    show.say(
+    display.say(
         f"{ARMS} settings of a small neural network that reads handwritten digits. A pull is one "
         f"pass over the training data.\nWhat Successive Halving saw with {BUDGET:,} pulls:"
     )
-    show.console.print(show.rungs(halving))
-    show.answer(halving, BUDGET)
-    show.say("\nThe same settings and the same budget with uniform allocation:")
-    show.console.print(_side_by_side(results, misread))
-    show.say("The settings that won:")
-    for name, value in (halving.config or {}).items():
-        show.say(f"  {name} = {value:.4g}")
+    display.console.print(display.rungs(halving))
+    display.answer(halving, BUDGET)
+    display.say("\nThe same settings and the same budget with uniform allocation:")
+    display.console.print(_side_by_side(results, misread))
+    display.say("The settings that won:")
+    display.settings(halving.config or {})
     return 0
 
 

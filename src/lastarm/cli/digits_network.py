@@ -9,9 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.data import digits
+from lastarm.space import Integer, LogUniform, Uniform
 from lastarm.trainers import Config
 
 Array = NDArray[np.float64]
+
+SPACE = {
+    "learning_rate": LogUniform(1e-3, 3.0),
+    "momentum": Uniform(0.0, 0.95),
+    "weight_decay": LogUniform(1e-6, 1e-2),
+    "hidden": Integer(4, 64, log=True),
+    "batch": Integer(16, 256, log=True),
+    "initial_scale": LogUniform(0.1, 3.0),
+}
 
 
 @dataclass
@@ -38,19 +48,6 @@ class DigitsNetwork:
         shuffled = np.random.default_rng(seed).permutation(len(images))
         self._test, rest = np.split(shuffled, [len(shuffled) // 10])
         self._val, self._train = np.split(rest, [len(rest) // 5])
-
-    @staticmethod
-    def draw(seed: int, arm: int) -> dict[str, float]:
-        """The settings of one arm, most of them on a log scale."""
-        random = np.random.default_rng([seed, arm])
-        return {
-            "learning_rate": float(10 ** random.uniform(-3, 0.5)),
-            "momentum": float(random.uniform(0, 0.95)),
-            "weight_decay": float(10 ** random.uniform(-6, -2)),
-            "hidden": int(2 ** random.uniform(2, 6)),
-            "batch": int(2 ** random.uniform(4, 8)),
-            "initial_scale": float(10 ** random.uniform(-1, 0.5)),
-        }
 
     def start(self, config: Config, seed: int) -> Network:
         """Random weights."""

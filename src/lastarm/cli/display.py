@@ -1,10 +1,10 @@
-"""How a search looks on a terminal: its progress, its rungs and its answer."""
+"""How a search looks on a terminal: its rungs and its answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from math import inf, isfinite
 from statistics import median
 from typing import Any
@@ -12,12 +12,11 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lastarm.events import Event, Loss
-from lastarm.ledger import Ledger
+from lastarm.canonical import readable
 from lastarm.result import Result
+from lastarm.trainers import Config
 
 
 class Terminal(Console):
@@ -31,35 +30,6 @@ class Terminal(Console):
 console = Terminal(highlight=False)
 
 MOST_ROWS = 30
-
-
-@contextmanager
-def progress(title: str, budget: int) -> Iterator[Callable[[Event], None]]:
-    """A bar of pulls booked, on standard error, while that is a terminal; silent otherwise."""
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        yield lambda _: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("pulls"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[best]}"),
-    )
-    with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(title, total=budget, best="")
-        ledger, best = Ledger(), inf
-
-        def on_event(event: Event) -> None:
-            nonlocal best
-            ledger.add(event)
-            if isinstance(event, Loss):
-                best = min(best, event.value if isfinite(event.value) else inf)
-                bar.update(task, completed=ledger.spent.pulls, best=f"lowest loss {best:.4g}")
-
-        yield on_event
 
 
 def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
@@ -122,7 +92,30 @@ def answer(
             )
     if result.failures:
         error = next(iter(result.failures.values())).error
-        say(f"{len(result.failures):,} arms failed, the first with: {escape(error)}")
+        say(f"{len(result.failures):,} arms failed, the first with: {escape(plain(error))}")
+
+
+def settings(config: Config) -> None:
+    """Print a config, a line for each setting."""
+    for name, value in config.items():
+        shown = f"{value:.6g}" if isinstance(value, float) else f"{value}"
+        say(f"  {escape(plain(name))} = {escape(plain(shown))}")
+
+
+def stopped(again: str | None) -> None:
+    """Say that a search was stopped, and how to go on with it."""
+    how = "resume" if again else "start over; with --journal it would resume"
+    say(f"Stopped before the end. {again or 'Run the same command again'} to {how}.")
+
+
+def plain(text: str) -> str:
+    """A text without what would do something to the terminal."""
+    return "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def note(sentence: str) -> None:
+    """Print a sentence on standard error, beside the answer."""
+    print(sentence, file=sys.stderr)
 
 
 def say(sentence: str) -> None:
@@ -132,7 +125,7 @@ def say(sentence: str) -> None:
 
 def print_json(answer: Any) -> None:
     """Print one line of JSON; what is not finite, which JSON lacks, is null."""
-    print(json.dumps(_finite(answer), allow_nan=False))
+    print(json.dumps(_finite(answer), allow_nan=False, default=readable))
 
 
 def _finite(value: Any) -> Any:

@@ -12,6 +12,8 @@ from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 
+POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "delta", "of", "constants")
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -9,7 +9,7 @@ import click
 from rich import box
 from rich.table import Table
 
-from lastarm.cli import show
+from lastarm.cli import display
 from lastarm.cli.options import make_policy, policy_options, whole
 from lastarm.plan import Plan
 from lastarm.policies import Hyperband, SuccessiveHalving
@@ -51,24 +51,26 @@ def plan(
     literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
     settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}
     if as_json:
-        show.print_json(_as_json(chosen, planned, settling))
+        display.print_json(_as_json(chosen, planned, settling))
         return
     if planned.rungs:
-        show.console.print(_rungs(planned, f"{chosen}"))
+        display.console.print(_rungs(planned, f"{chosen}"))
     most = "" if planned.exact else "At most "
-    show.say(
+    display.say(
         f"{most}{planned.pulls:,} pulls of a budget of {chosen.budget:,}, "
         f"{planned.observations:,} looks at a loss."
     )
     if not planned.exact:
-        show.say(f"{chosen} decides by what it sees, so this is all that can be said beforehand.")
+        display.say(
+            f"{chosen} decides by what it sees, so this is all that can be said beforehand."
+        )
     if settling:
-        show.say(
+        display.say(
             "\nThe best arm is sure to win if for each rank, before so many pulls, all losses are "
             "within half of the gap between\nthe limit of that rank and the best limit "
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
-        show.console.print(_settling(settling))
+        display.console.print(_settling(settling))
 
 
 def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lastarm.cli import show
+from lastarm.cli import display
 from lastarm.cli.audit import audited, print_audit
 from lastarm.cli.compare import compare, print_comparison
 from lastarm.cli.options import policy_options, whole
@@ -64,7 +64,7 @@ def replay(
             )
         found, stopped_by = compare(table, options)
         if as_json:
-            show.print_json({"budget": options["budget"], "policies": found})
+            display.print_json({"budget": options["budget"], "policies": found})
         else:
             print_comparison(found, table, options["budget"])
         return 128 + stopped_by if stopped_by else 0
@@ -73,7 +73,7 @@ def replay(
     if as_json:
         answer = {**result.as_dict(), "arm": played.row}
         answer |= {"policy": policy, "budget": played.policy.budget}
-        show.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
+        display.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
     else:
         _print(played, table, journal)
         if with_audit:
@@ -83,8 +83,7 @@ def replay(
 
 def _print(played: Played, table: Table, journal: str | None) -> None:
     policy, result, rows = played
-    show.console.print(show.rungs(result, rows.__getitem__))
-    show.answer(result, policy.budget, rows.__getitem__, longest=table.columns)
+    display.console.print(display.rungs(result, rows.__getitem__))
+    display.answer(result, policy.budget, rows.__getitem__, longest=table.columns)
     if not result.complete:
-        how = "resume" if journal else "start over; with --journal it would resume"
-        show.say(f"Stopped before the end. Run the same command again to {how}.")
+        display.stopped(f"lastarm resume {journal}" if journal else None)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lastarm.cli import show
 from lastarm.cli.options import make_policy, takes
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.policies import ASHA
@@ -15,6 +14,7 @@ from lastarm.policies.budgeted import Budgeted
 from lastarm.result import Result
 from lastarm.runners import Serial
 from lastarm.search import search
+from lastarm.space import Configs
 from lastarm.trainers import RecordedCurves
 
 GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
@@ -65,14 +65,13 @@ class Table:
         if asynchronous:  # it begins arms one by one, so the file's order must not matter
             rows = np.random.default_rng(self.seed).permutation(rows).tolist()
         group = 1 if asynchronous or self.curves.seconds_per_pull else GROUP
-        with show.progress(policy.name, policy.budget) as on_event:
-            result = search(
-                self.curves,
-                [{"row": row} for row in rows],
-                policy=policy,
-                runner=partial(Serial, group=group),
-                journal=journal,
-                seed=self.seed,
-                on_event=on_event,
-            )
+        result = search(
+            self.curves,
+            Configs([{"row": row} for row in rows]),
+            policy=policy,
+            runner=partial(Serial, group=group),
+            journal=journal,
+            checkpoints=False,  # a place in a table need not be trained again
+            seed=self.seed,
+        )
         return Played(policy, result, rows)

@@ -1,7 +1,8 @@
 """Who performs pulls."""
 
-from lastarm.runners.protocol import MakeRunner, Runner
+from lastarm.runners.processes import Processes
+from lastarm.runners.protocol import Arms, MakeRunner, Runner
 from lastarm.runners.serial import Serial
 from lastarm.runners.simulated import Simulated
 
-__all__ = ["MakeRunner", "Runner", "Serial", "Simulated"]
+__all__ = ["Arms", "MakeRunner", "Processes", "Runner", "Serial", "Simulated"]

@@ -3,51 +3,58 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
-from lastarm.events import Failure, Loss, Pull, Told, Work
-from lastarm.trainers import Config, Trainer, arm_seed, as_loss
+from lastarm.errors import CheckpointNotWritten
+from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
+from lastarm.runners.states import States
+from lastarm.trainers import Config, Trainer, arm_seed, observation
+
+
+class Task(NamedTuple):
+    """An attempt at a pull, with all that it takes: the arm's settings, and its checkpoint."""
+
+    pull: Pull
+    attempt: int
+    config: Config
+    seed: int  # of the search
+    known: tuple[int, Saved] | None = None
 
 
 class Performer:
-    """Trains the arms of a search and keeps their states."""
+    """Trains arms and looks at them."""
 
-    def __init__(self, trainer: Trainer[Any], configs: Sequence[Config], seed: int) -> None:
+    def __init__(self, trainer: Trainer[Any], states: States) -> None:
         self._trainer = trainer
-        self._configs = configs
-        self._seed = seed
-        self._states: dict[int, tuple[Any, int]] = {}  # arm → its state, and the state's level
+        self._states = states
 
-    def perform(self, pull: Pull, attempt: int = 1, worker: str = "") -> Told:
+    def perform(self, task: Task, worker: str = "") -> Told:
         """Train and look. Whatever the trainer raises is the arm's failure, and only its own."""
+        trainer, pull = self._trainer, task.pull
+        trained, level, state = 0, 0, None
         began = trained_at = perf_counter()
-        trained = 0
         try:
-            # Taken out first: a state that a failed pull left half changed is never used again.
-            state, level = self._states.pop(pull.arm, (None, 0))
-            if level == 0 or level > pull.upto:
-                state, level = (
-                    self._trainer.start(self._configs[pull.arm], arm_seed(self._seed, pull.arm)),
-                    0,
-                )
+            state, level = self._states.take(pull, task.known)
+            if level == 0:
+                state = trainer.start(task.config, arm_seed(task.seed, pull.arm))
             if level < pull.upto:
                 trained = pull.upto - level
-                state = self._trainer.train(state, trained)
-            trained_at = perf_counter()
-            loss = as_loss(self._trainer.loss(state))
+                state = trainer.train(state, trained)
+            trained_at, level = perf_counter(), pull.upto
+            loss, metrics = observation(trainer.loss(state))
+            looked_at = perf_counter()
+            saved = self._states.keep(pull, state)
+        except CheckpointNotWritten:
+            raise
         except (Exception, SystemExit) as error:
-            work = Work(trained, perf_counter() - began, 0.0, worker, attempt)
+            # Looking changes nothing, so a state that was trained need not be trained again.
+            if level == pull.upto or (level and getattr(trainer, "restores", False)):
+                self._states.put_back(Pull(pull.arm, level), state)
+            work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt)
             return Failure(pull, _said(error), traceback.format_exc()[-65536:], work)
-        self._states[pull.arm] = state, pull.upto
-        seconds = trained_at - began, perf_counter() - trained_at
-        return Loss(pull, loss, Work(trained, *seconds, worker, attempt))
-
-    def state(self, pull: Pull) -> Any:
-        """The state of an arm at that level, or None if it is not at hand."""
-        state, level = self._states.get(pull.arm, (None, 0))
-        return state if level == pull.upto else None
+        work = Work(trained, trained_at - began, looked_at - trained_at, worker, task.attempt)
+        return Loss(pull, loss, work, metrics, saved)
 
 
 def _said(error: BaseException) -> str:

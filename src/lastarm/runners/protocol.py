@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lastarm.checkpoints import Folder, Index
 from lastarm.events import Pull, Told
+from lastarm.runners.performer import Task
 from lastarm.trainers import Config, Trainer
+
+
+@dataclass(frozen=True)
+class Arms:
+    """All that a runner is given: the arms of a search, how they are trained and kept.
+
+    Where there is a `folder`, states that do not fit into `memory` bytes go there; all of them,
+    if `always` is set. The `index` knows which of them are there.
+    """
+
+    trainer: Trainer[Any]
+    configs: Sequence[Config]
+    seed: int = 0
+    folder: Folder | None = None
+    index: Index | None = None
+    memory: int = 2**30
+    always: bool = False
+
+    def task(self, pull: Pull, attempt: int) -> Task:
+        """An attempt at a pull, with all that whoever performs it has to know."""
+        known = self.index.latest(pull.arm) if self.index else None
+        return Task(pull, attempt, self.configs[pull.arm], self.seed, known)
 
 
 class Runner(Protocol):
@@ -24,8 +49,11 @@ class Runner(Protocol):
     def start(self, pull: Pull, attempt: int) -> None:
         """Begin to perform a pull."""
 
-    def wait(self) -> list[Told]:
-        """What has come back, at least one result; blocks until there is one."""
+    def wait(self, seconds: float) -> list[Told]:
+        """What has come back, as soon as there is something; nothing, if that takes too long.
+
+        One that performs pulls itself, here and now, takes as long as they take.
+        """
 
     def state(self, pull: Pull) -> Any:
         """The trained state of an arm at that level, or None if it is not at hand."""
@@ -34,5 +62,5 @@ class Runner(Protocol):
         """Stop whatever is still running."""
 
 
-MakeRunner = Callable[[Trainer[Any], Sequence[Config], int], Runner]
-"""`make(trainer, configs, seed)`: a runner for arms with these configs; a runner class is one."""
+MakeRunner = Callable[[Arms], Runner]
+"""A runner for the arms of a search; a runner class is one."""

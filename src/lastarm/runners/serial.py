@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from lastarm.errors import whole_number
 from lastarm.events import Pull, Told
-from lastarm.runners.performer import Performer
-from lastarm.trainers import Config, Trainer
+from lastarm.runners.performer import Performer, Task
+from lastarm.runners.protocol import Arms
+from lastarm.runners.states import States
 
 
 class Serial:
@@ -18,12 +18,12 @@ class Serial:
     writing their losses down. A crash loses a group at most.
     """
 
-    def __init__(
-        self, trainer: Trainer[Any], configs: Sequence[Config], seed: int, *, group: int = 1
-    ) -> None:
-        self._performer = Performer(trainer, configs, seed)
+    def __init__(self, arms: Arms, *, group: int = 1) -> None:
+        self._arms = arms
+        self._states = States(arms.folder, memory=arms.memory, always=arms.always)
+        self._performer = Performer(arms.trainer, self._states)
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
-        self._started: list[tuple[Pull, int]] = []
+        self._started: list[Task] = []
 
     @property
     def free(self) -> int:
@@ -32,16 +32,16 @@ class Serial:
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Put a pull into the group."""
-        self._started.append((pull, attempt))
+        self._started.append(self._arms.task(pull, attempt))
 
-    def wait(self) -> list[Told]:
+    def wait(self, seconds: float = 0.0) -> list[Told]:
         """Perform the group."""
         started, self._started = self._started, []
-        return [self._performer.perform(pull, attempt) for pull, attempt in started]
+        return [self._performer.perform(task) for task in started]
 
     def state(self, pull: Pull) -> Any:
         """The arm's state, kept from its last pull."""
-        return self._performer.state(pull)
+        return self._states.get(pull)
 
     def close(self) -> None:
         """Nothing runs on."""

@@ -13,7 +13,8 @@ import numpy as np
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
-from lastarm.trainers import Config, Trainer
+from lastarm.runners.protocol import Arms
+from lastarm.runners.states import States
 
 
 class Simulated:
@@ -32,7 +33,8 @@ class Simulated:
 
     >>> from lastarm.trainers import RecordedCurves
     >>> two = RecordedCurves([[0.5, 0.4], [0.6, 0.3]])
-    >>> runner = Simulated(two, [{"row": 0}, {"row": 1}], 0, workers=2, seconds_per_pull=[3, 1])
+    >>> arms = Arms(two, [{"row": 0}, {"row": 1}])
+    >>> runner = Simulated(arms, workers=2, seconds_per_pull=[3, 1])
     >>> runner.start(Pull(arm=0, upto=2), attempt=1)
     >>> runner.start(Pull(arm=1, upto=2), attempt=1)
     >>> [(loss.pull.arm, loss.value, runner.now) for loss in runner.wait()]
@@ -43,9 +45,7 @@ class Simulated:
 
     def __init__(
         self,
-        trainer: Trainer[Any],
-        configs: Sequence[Config],
-        seed: int,
+        arms: Arms,
         *,
         workers: int = 1,
         seconds_per_pull: float | Sequence[float] = 1.0,
@@ -68,18 +68,19 @@ class Simulated:
         for name, time in {**times, "slowdown": slowdown}.items():
             if not (np.isfinite(time) & (np.asarray(time) >= 0)).all():
                 raise InvalidArgument(f"{name}={time} will not do: give finite times, 0 or more.")
-        if np.ndim(seconds_per_pull) and np.shape(seconds_per_pull) != (len(configs),):
+        if np.ndim(seconds_per_pull) and np.shape(seconds_per_pull) != (len(arms.configs),):
             raise InvalidArgument(
                 f"seconds_per_pull has shape {np.shape(seconds_per_pull)}: give one time for all, "
-                f"or one for each of the {len(configs)} arms."
+                f"or one for each of the {len(arms.configs)} arms."
             )
         if not lease > 0:
             raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
         self.now = 0.0
-        self._performer = Performer(trainer, configs, seed)
-        self._seed = seed
+        self._arms = arms
+        self._states = States(arms.folder, memory=arms.memory, always=arms.always)
+        self._performer = Performer(arms.trainer, self._states)
         self._idle = list(range(workers))  # a heap, so that the lowest number works first
-        self._seconds_per_pull = np.broadcast_to(seconds_per_pull, len(configs))
+        self._seconds_per_pull = np.broadcast_to(seconds_per_pull, len(arms.configs))
         self._seconds_per_look = seconds_per_look
         self._straggling, self._slowdown = straggling, slowdown
         self._failing, self._duplicating, self._lease = failing, duplicating, lease
@@ -95,7 +96,7 @@ class Simulated:
     def start(self, pull: Pull, attempt: int) -> None:
         """Give the pull to an idle worker and settle what will become of it."""
         worker = heapq.heappop(self._idle)
-        chance = np.random.default_rng([self._seed, pull.arm, pull.upto, attempt]).random(5)
+        chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
         steps = pull.upto - self._level.get(pull.arm, 0)
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
@@ -107,7 +108,7 @@ class Simulated:
             seconds *= float(chance[2])  # it dies part of the way through
             result: Told = Failure(pull, "the simulated worker died", work=work)
         else:
-            result = self._performer.perform(pull)._replace(work=work)
+            result = self._performer.perform(self._arms.task(pull, attempt))._replace(work=work)
             if chance[3] < self._duplicating:
                 self._deliver(seconds * (1 + 5 * float(chance[4])), None, result)
         if seconds > self._lease:
@@ -120,7 +121,7 @@ class Simulated:
         entry = self.now + seconds, next(self._order), worker, result
         heapq.heappush(self._results, entry)
 
-    def wait(self) -> list[Told]:
+    def wait(self, seconds: float = 0.0) -> list[Told]:
         """Move the clock on to the next result, and bring back all of that moment."""
         results = []
         self.now = self._results[0][0]
@@ -136,7 +137,7 @@ class Simulated:
 
     def state(self, pull: Pull) -> Any:
         """The arm's state, kept from its last pull."""
-        return self._performer.state(pull)
+        return self._states.get(pull)
 
     def close(self) -> None:
         """Nothing runs on."""

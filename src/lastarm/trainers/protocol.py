@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
@@ -21,9 +21,14 @@ class Trainer(Protocol[State]):
 
     Training a + b pulls must be training a, then b, and nothing may depend on anything but the
     arguments. `train` may change the state it is given, as long as it returns the one to go on
-    with. Optional: `test(state) → float`, asked once, of the recommended arm; and
-    `fingerprint() → dict`, what a journal should remember of the data, so that resuming with
-    other data is refused.
+    with. Optional:
+
+    - `test(state) → float`, asked once, of the recommended arm;
+    - `fingerprint() → dict`, what a journal should remember of the data, so that resuming with
+      other data is refused;
+    - `save(state, path)` and `load(path) → state`, for states that pickle does not carry well;
+    - `unwrap(state)`, what of the state is the user's own, for the result;
+    - `restores = True`, if a `train` that raises leaves the state it was given as it was.
     """
 
     def start(self, config: Config, seed: int) -> State:
@@ -32,8 +37,14 @@ class Trainer(Protocol[State]):
     def train(self, state: State, pulls: int) -> State:
         """The same arm, `pulls` pulls later."""
 
-    def loss(self, state: State) -> float:
-        """What is observed: lower is better."""
+    def loss(self, state: State) -> float | Mapping[str, Any]:
+        """What is observed: lower is better. With metrics beside it, a mapping with "loss"."""
+
+
+AnyTrainer = (
+    Trainer[Any] | type[Trainer[Any]] | Callable[..., Iterator[Any]] | Sequence[Callable[..., Any]]
+)
+"""What `search` takes: see `as_trainer`."""
 
 
 def arm_seed(seed: int, arm: int) -> int:

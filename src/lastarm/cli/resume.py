@@ -1,0 +1,65 @@
+"""`lastarm resume`: go on with a search that was killed or stopped."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from lastarm.cli import display
+from lastarm.cli.replay import replay
+from lastarm.cli.tune import tune
+from lastarm.errors import InvalidArgument
+from lastarm.events import Opened
+from lastarm.journal import read
+
+COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
+
+
+@click.command()
+@click.argument("journal", type=click.Path())
+@click.option("--trust", is_flag=True, help="Run the command even if the journal is not yours.")
+def resume(journal: str, trust: bool) -> int:
+    """Run the command of a journal again, which goes on where it was.
+
+    The command is shown first. It is run in the folder where it was given, and only if the journal
+    is yours and nobody else may write to it: what is written there is executed. For a search that
+    was begun in Python, how to go on is said instead.
+    """
+    path = Path(journal).resolve()
+    opened = read(path)[0]
+    assert isinstance(opened, Opened)
+    program, *words = opened.command or ("",)
+    shown = shlex.join([Path(program).name, *words])
+    if Path(program).name != "lastarm" or not words or words[0] not in COMMANDS:
+        display.say(
+            f"This search was begun in Python, by {display.plain(shown) or 'a session'} in "
+            f"{display.plain(opened.folder)}. Run the same there again, with the same journal, to "
+            "resume it."
+        )
+        return 0
+    display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
+    if not trust and not _is_ours(path):
+        raise InvalidArgument(
+            f"the journal {journal} may have been written by somebody else, and its command would "
+            "be executed. Look at it, and add --trust if that is what you want."
+        )
+    command = COMMANDS[words[0]]
+    try:
+        os.chdir(opened.folder)
+    except OSError as error:
+        raise InvalidArgument(
+            f"the folder {opened.folder} cannot be entered: {error.strerror}. Run the command "
+            "above where its files are now, with this journal."
+        ) from error
+    with command.make_context(f"lastarm {words[0]}", words[1:]) as context:
+        context.params["journal"] = str(path)  # it may have been moved
+        code: int = command.invoke(context)
+        return code
+
+
+def _is_ours(path: Path) -> bool:
+    status = path.stat()
+    return os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)

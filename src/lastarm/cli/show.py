@@ -1,0 +1,173 @@
+"""`lastarm show`: what a journal tells, while its search runs or afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from lastarm.cli import display
+from lastarm.errors import InvalidArgument
+from lastarm.events import Event, Opened
+from lastarm.journal import read
+from lastarm.ledger import Ledger
+from lastarm.lock import is_held
+from lastarm.policy import lowest
+from lastarm.result import Result
+
+EVERY = 1.0  # seconds between two looks at a running search
+
+
+@click.command()
+@click.argument("journal", type=click.Path())
+@click.option("--watch", is_flag=True, help="Follow a running search until it ends.")
+@click.option(
+    "--top", type=int, default=10, show_default=True, metavar="N", help="Show the best N arms."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
+    """Show a search: its arms, its rungs and what it has spent.
+
+    The journal is only read: no state is loaded, nothing in it is executed, and its search may go
+    on meanwhile.
+    """
+    path = Path(journal)
+    if as_json:
+        if watch:
+            raise InvalidArgument("--json will not do with --watch. Leave one of them out.")
+        display.print_json(_as_json(path, read(path)))
+    elif not watch or not display.console.is_terminal:
+        for events in _followed(path) if watch else [read(path)]:
+            display.console.print(_page(path, events, top))
+    else:
+        with Live(console=display.console, auto_refresh=False) as live:
+            for events in _followed(path):
+                live.update(_page(path, events, top), refresh=True)
+
+
+def _followed(path: Path) -> Iterator[list[Event]]:
+    """The journal's events, each time that there are more, until its search has ended."""
+    seen = 0
+    while True:
+        running = is_held(path)
+        events = read(path)
+        if len(events) != seen:
+            yield events
+        seen = len(events)
+        if not running:
+            return
+        time.sleep(EVERY)
+
+
+def _result(events: list[Event]) -> Result:
+    """What is known of the search: its own recommendation, or the lowest latest loss so far."""
+    ledger = Ledger(events)
+    latest = {arm: curve[-1][1] for arm, curve in ledger.curves.items()}
+    healthy = {arm: loss for arm, loss in latest.items() if arm not in ledger.causes()}
+    closed = ledger.closed
+    arm = closed.arm if closed else lowest(healthy)
+    loss = None
+    if arm is not None:
+        curve = dict(ledger.curves[arm])
+        loss = curve[closed.upto] if closed else latest[arm]
+    return Result(
+        arm=arm,
+        config=None if arm is None else ledger.configs.get(arm),
+        loss=loss,
+        test_loss=closed.test_loss if closed else None,
+        complete=closed is not None,
+        spent=ledger.spent,
+        digest=ledger.digest(arm),
+        curves=ledger.curves,
+        failures=ledger.failures,
+        configs=[
+            ledger.configs.get(arm, {}) for arm in range(max(ledger.configs, default=-1) + 1)
+        ],
+    )
+
+
+def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
+    opened, result = events[0], _result(events)
+    assert isinstance(opened, Opened)
+    arms = sorted(result.curves.keys() | result.failures.keys())
+    return {
+        **result.as_dict(),
+        "running": is_held(path),
+        "seed": opened.seed,
+        "policy": dict(opened.policy),
+        "space": dict(opened.space),
+        "command": list(opened.command),
+        "folder": opened.folder,
+        "arms": [
+            {
+                "arm": arm,
+                "config": result.configs[arm] if arm < len(result.configs) else None,
+                "curve": [list(point) for point in result.curves.get(arm, [])],
+                "error": result.failures[arm].error if arm in result.failures else None,
+            }
+            for arm in arms
+        ],
+    }
+
+
+def _page(path: Path, events: list[Event], top: int) -> RenderableType:
+    opened, result = events[0], _result(events)
+    assert isinstance(opened, Opened)
+    state = "complete" if result.complete else "running" if is_held(path) else "stopped"
+    arguments = {name: value for name, value in opened.policy.items() if name != "name"}
+    settings = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    head = display.plain(f"{opened.policy.get('name')}, {settings}, seed={opened.seed}: {state}")
+    spent = result.spent
+    parts: list[RenderableType] = [
+        Text(head),
+        display.rungs(result),
+        _arms(result, top),
+        Text(
+            f"{spent.pulls:,} pulls, {spent.repeated:,} of them repeated on top; "
+            f"{spent.observations:,} looks; {spent.train_seconds:,.4g} s training, "
+            f"{spent.loss_seconds:,.4g} s looking."
+            if spent.repeated
+            else f"{spent.pulls:,} pulls, none repeated; {spent.observations:,} looks; "
+            f"{spent.train_seconds:,.4g} s training, {spent.loss_seconds:,.4g} s looking."
+        ),
+    ]
+    parts += [
+        Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
+        for arm, failure in list(result.failures.items())[:top]
+    ]
+    if state == "stopped":
+        parts.append(Text(f"To go on: lastarm resume {path}"))
+    return Group(*parts)
+
+
+def _arms(result: Result, top: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    best = sorted(
+        (arm for arm in result.curves if arm not in result.failures),
+        key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
+    )[:top]
+    names = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
+    for heading in ("arm", "pulls", "loss", *names):
+        table.add_column(escape(display.plain(heading)), justify="right")
+    for arm in best:
+        upto, loss = result.curves[arm][-1]
+        values = (result.configs[arm].get(name, "") for name in names)
+        table.add_row(
+            f"{arm}" + (" ★" if arm == result.arm else ""),
+            f"{upto:,}",
+            f"{loss:.6g}",
+            *(
+                f"{value:.4g}" if isinstance(value, float) else escape(display.plain(f"{value}"))
+                for value in values
+            ),
+        )
+    return table

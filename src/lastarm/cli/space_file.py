@@ -1,0 +1,121 @@
+"""Search spaces as they are written on the command line and in files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lastarm.errors import InvalidArgument
+from lastarm.space import Choice, Integer, LogUniform, Space, Uniform
+
+FORMS = (
+    "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, choice:A,B,C, or a value as "
+    "it is"
+)
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """The name and the domain in `name=domain`.
+
+    >>> parameter("lr=log:1e-5:1")
+    ('lr', LogUniform(low=1e-05, high=1.0))
+    >>> parameter("layers=int:1:6"), parameter("act=choice:relu,tanh"), parameter("epochs=10")
+    (('layers', Integer(low=1, high=6)), ('act', Choice('relu', 'tanh')), ('epochs', 10))
+    """
+    name, equals, spelled = text.partition("=")
+    if not equals:
+        raise InvalidArgument(f"{text!r} is no parameter: write NAME=DOMAIN, with {FORMS}.")
+    return name, domain(name, spelled)
+
+
+def domain(name: str, spelled: str) -> Any:
+    """The domain, or the constant, that a text spells."""
+    kind, colon, rest = spelled.partition(":")
+    kinds: dict[str, Callable[..., Any]] = {
+        "uniform": Uniform,
+        "log": LogUniform,
+        "int": Integer,
+        "logint": partial(Integer, log=True),
+    }
+    try:
+        if colon and kind == "choice":
+            return Choice(*(_value(option) for option in rest.split(",") if rest))
+        if not colon or kind not in kinds:
+            return _value(spelled)
+        bounds = [_value(bound) for bound in rest.split(":")]
+        if len(bounds) != 2:
+            raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
+        return kinds[kind](*bounds)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{name}: {error}") from None
+
+
+def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
+    """The space in a TOML file, and the configs to try first.
+
+        lr = "log:1e-5:1"             # as on the command line
+        act = ["relu", "tanh"]        # a list is a choice
+        momentum = 0.9                # anything else is a constant
+
+    With a table `[space]`, or several `[[space]]` of which each arm draws one, the parameters are
+    those in there, and each `[[include]]` is a config to try first.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidArgument(
+            f"the space {path!r} cannot be read: {getattr(error, 'strerror', None) or error}. "
+            f"Give a TOML file with a line for each parameter: NAME = DOMAIN, where a domain is a "
+            f"list of choices, or a text: {FORMS}."
+        ) from error
+    if "space" not in content or not isinstance(content["space"], dict | list):
+        return _mapping(content), []
+    unknown = content.keys() - {"space", "include"}
+    if unknown:
+        raise InvalidArgument(
+            f"the space {path!r} has {', '.join(sorted(unknown))} beside [space]: put all "
+            "parameters into it."
+        )
+    spaces, include = content["space"], list(content.get("include", []))
+    if isinstance(spaces, list):
+        return [_mapping(one) for one in spaces], include
+    return _mapping(spaces), include
+
+
+def space_of(file: str | None, parameters: Iterable[str]) -> tuple[Space, list[dict[str, Any]]]:
+    """The space in a file, with the parameters of the command line added to it."""
+    space: Any
+    space, include = space_file(file) if file else ({}, [])
+    added: dict[str, Any] = {}
+    for name, value in map(parameter, parameters):
+        if name in added:
+            raise InvalidArgument(f"--param {name} is given twice. Give it once.")
+        added[name] = value
+    if not file and not added:
+        raise InvalidArgument(
+            "there is nothing to vary: add --param NAME=DOMAIN for each parameter, with "
+            f"{FORMS}; or --space FILE."
+        )
+    if isinstance(space, list):
+        return [{**one, **added} for one in space], include
+    return {**space, **added}, include
+
+
+def _mapping(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: domain(name, value) if isinstance(value, str) else value
+        for name, value in table.items()
+    }
+
+
+def _value(text: str) -> Any:
+    """A number if it reads as one, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

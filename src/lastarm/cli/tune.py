@@ -1,0 +1,144 @@
+"""`lastarm tune`: search with a trainer from a module, or with any program."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from lastarm.cli import display
+from lastarm.cli.options import (
+    POLICY_ARGUMENTS,
+    make_policy,
+    policy_options,
+    real,
+    takes,
+    whole,
+)
+from lastarm.cli.space_file import FORMS, space_of
+from lastarm.errors import InvalidArgument
+from lastarm.search import search
+from lastarm.trainers import AnyTrainer, Program
+
+
+class TwoForms(click.Command):
+    """A command whose words after `--` are another program's, and left as they are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the program's words aside."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["program"], args = args[at + 1 :], args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=TwoForms, epilog=f"A domain is one of: {FORMS}.")
+@click.argument("trainer", required=False, metavar="[MODULE:TRAINER | -- PROGRAM ARG...]")
+@click.option("--space", "space_path", metavar="FILE", help="What may vary, as TOML.")
+@click.option(
+    "--param", "parameters", multiple=True, metavar="NAME=DOMAIN", help="One thing that may vary."
+)
+@click.option("--arms", type=whole, metavar="N", help="How many settings to draw.")
+@policy_options
+@click.option(
+    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+)
+@click.option("--workers", type=whole, metavar="N", help="Worker processes. [default: none]")
+@click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
+@click.option(
+    "--checkpoints", type=click.Path(), help="Where states go. [default: beside the journal]"
+)
+@click.option("--seconds", type=real, metavar="S", help="Stop after so long.")
+@click.option("--pull-seconds", type=real, metavar="S", help="Give a pull up after so long.")
+@click.option(
+    "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again so often."
+)
+@click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")
+@click.option(
+    "--recommend",
+    type=click.Choice(["latest", "best"]),
+    default="latest",
+    show_default=True,
+    help="The policy's arm as it is, or the best that was seen.",
+)
+def tune(
+    trainer: str | None,
+    space_path: str | None,
+    parameters: tuple[str, ...],
+    policy: str,
+    as_json: bool,
+    checkpoints: str | None,
+    **options: Any,
+) -> int:
+    r"""Tune a trainer, or any program.
+
+    MODULE:TRAINER is a trainer in a Python module: an object or a class with start, train and
+    loss, a generator function, or a pair of functions.
+
+    A PROGRAM is run once for each pull, with {name} replaced by a setting, {upto} by the number of
+    pulls that the arm is to have had in all, {pulls} by how many more that is, {seed} by the arm's
+    seed, and {state} by a folder of the arm's own that is kept between pulls. The last line that
+    it prints is the loss: a number, or JSON with "loss" and other metrics. If it ends with
+    another exit code than 0, its arm has failed, and the folder is left as it was.
+
+    \b
+    lastarm tune train:model --space space.toml --arms 64 --budget 4096 --journal tune.jsonl
+    lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6 \
+        -- ./train --lr {lr} --layers {layers} --epochs {upto} --state {state}
+    """
+    space, include = space_of(space_path, parameters)
+    for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
+    if takes(policy, "seed"):
+        for_policy["seed"] = options["seed"]
+    chosen = make_policy(policy, **for_policy)
+    result = search(
+        _trainer(trainer, click.get_current_context().meta.get("program"), space),
+        space,
+        policy=chosen,
+        include=include,
+        checkpoints=True if checkpoints is None else checkpoints,
+        **options,
+    )
+    if as_json:
+        named = {"policy": policy, "budget": chosen.budget}
+        display.print_json(result.as_dict() | named)
+    else:
+        display.console.print(display.rungs(result))
+        display.answer(result, chosen.budget)
+        display.settings(result.config or {})
+        if not result.complete:
+            again = f"lastarm resume {options['journal']}" if options["journal"] else None
+            display.stopped(again)
+    return 128 + result.stopped_by if result.stopped_by else 0
+
+
+def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTrainer:
+    if (named is None) == (program is None):
+        raise InvalidArgument(
+            "give what to tune: MODULE:TRAINER, or a program after --"
+            + (", and not both." if named else ".")
+        )
+    if program is not None:
+        mappings = space if isinstance(space, list) else [space]
+        return Program(program, names=sorted({name for one in mappings for name in one}))
+    assert named is not None
+    module, colon, path = named.partition(":")
+    if not colon or not path:
+        raise InvalidArgument(
+            f"{named!r} does not say which trainer: write MODULE:TRAINER, or put -- before a "
+            "program."
+        )
+    sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
+    try:
+        found: Any = importlib.import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except Exception as error:  # whatever a foreign module does when it is imported
+        raise InvalidArgument(
+            f"{named!r} cannot be had: {type(error).__name__}: {error}. Name a module that can be "
+            "imported from here, and what is in it."
+        ) from error
+    trainer: AnyTrainer = found
+    return trainer

@@ -1,0 +1,270 @@
+"""The processes runner: pulls on worker processes of this machine.
+
+States stay with the worker that trained them, and go to others through the checkpoints' folder;
+they never pass through here. Workers are started afresh, not forked, and are given the trainer by
+cloudpickle, so that one from a notebook or a script without a guard will do.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter, deque
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import cloudpickle
+
+from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, whole_number
+from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.runners.performer import Task
+from lastarm.runners.protocol import Arms
+from lastarm.runners.sending import write_trainer
+from lastarm.runners.worker import Broken, Done, Ready, Setup, receive, send
+
+MOST_FALSE_STARTS = 3
+
+
+class Worker:
+    """One worker process, as its coordinator sees it."""
+
+    def __init__(self, setup: Setup, messages: queue.SimpleQueue[tuple[Worker, Any]]) -> None:
+        self.name = setup.worker
+        self.ready = False
+        self.task: Task | None = None
+        self.since = math.inf  # when it began with its task, by the monotonic clock
+        self.queue: deque[Task] = deque()  # what only this worker can go on with
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        command = "from lastarm.runners.worker import main; main()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C at the terminal is not for it
+        )
+        threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
+        self._send(setup)
+
+    def begin(self, task: Task) -> None:
+        """Give it a task."""
+        self.task = task
+        self.since = monotonic() if self.ready else math.inf
+        self._send(task)
+
+    def kill(self) -> None:
+        """End it now, with whatever it has started."""
+        if os.name == "posix":
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it: in good order if it is idle, now if it is not."""
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(0 if self.task else 1)
+        self.kill()
+        self._process.wait()
+
+    def end(self) -> str:
+        """How it ended."""
+        code = self._process.wait()
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def _send(self, message: Any) -> None:
+        assert self._process.stdin
+        with suppress(OSError):  # it is dead, and whoever listens will say so
+            send(self._process.stdin, cloudpickle.dumps(message, protocol=5))
+
+    def _listen(self, messages: queue.SimpleQueue[tuple[Worker, Any]]) -> None:
+        assert self._process.stdout
+        with self._process.stdout as pipe:
+            try:
+                while True:
+                    messages.put((self, receive(pipe)))
+            except Exception:  # the end of the pipe, or nonsense in it
+                messages.put((self, None))
+
+
+class Processes:
+    """Performs pulls on so many worker processes.
+
+    A worker that dies is replaced, and its pull comes back as a failure whose worker was `lost`;
+    from the third attempt on, such an arm runs while no other does, so that only one that brings
+    its worker down by itself is blamed. A pull that takes longer than `pull_seconds` is a failure,
+    and its worker is replaced. So is a worker that uses more than `worker_memory` bytes, once its
+    pull is done; unless said otherwise, that is an even share of nine tenths of the machine's.
+    """
+
+    def __init__(
+        self,
+        arms: Arms,
+        *,
+        workers: int = 2,
+        pull_seconds: float | None = None,
+        worker_memory: int | None = None,
+    ) -> None:
+        self._number = whole_number("workers", workers, 1, "how many pulls can be under way")
+        if pull_seconds is not None and not pull_seconds > 0:
+            raise InvalidArgument(
+                f"pull_seconds={pull_seconds} will not do: it is the most that a pull may take. "
+                "Give more than 0 seconds, or leave it out."
+            )
+        self._arms = arms
+        self._limit = math.inf if pull_seconds is None else pull_seconds
+        self._worker_memory = worker_memory or _share_of_memory(workers)
+        self._messages: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
+        self._alone: deque[Task] = deque()
+        self._deaths: Counter[int] = Counter()  # arm → how often its worker died
+        self._home: dict[int, Worker] = {}  # arm → the worker that has its state in memory
+        self._pinned: set[int] = set()  # arms whose states cannot leave their workers
+        self._false_starts = 0
+        self._scratch = tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True)
+        try:
+            write_trainer(arms.trainer, Path(self._scratch.name) / "trainer")
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+        self._workers = [self._worker(number) for number in range(workers)]
+
+    @property
+    def free(self) -> int:
+        """How many workers are idle."""
+        return 0 if self._alone else sum(worker.task is None for worker in self._workers)
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        """Give the pull to the worker that has the arm's state, if it is idle, or to another."""
+        task = self._arms.task(pull, attempt)
+        home = self._home.get(pull.arm)
+        if self._deaths[pull.arm] > 1:
+            self._alone.append(task)
+        elif home and (home.task is None or pull.arm in self._pinned):
+            home.queue.append(task)
+        else:
+            next(worker for worker in self._workers if worker.task is None).queue.append(task)
+        self._dispatch()
+
+    def wait(self, seconds: float) -> list[Told]:
+        """What has come back."""
+        deadline = min((worker.since + self._limit for worker in self._workers), default=math.inf)
+        results: list[Told] = []
+        with suppress(queue.Empty):
+            until_then = max(0.0, min(seconds, deadline - monotonic()))
+            results = self._take(*self._messages.get(timeout=until_then))
+        results += self._give_up_the_late()
+        self._dispatch()
+        return results
+
+    def state(self, pull: Pull) -> Any:
+        """None: it is in the checkpoints' folder, or with a worker."""
+        return None
+
+    def close(self) -> None:
+        """End all workers and clear away what they left."""
+        for worker in self._workers:
+            if worker.task:
+                worker.kill()
+        for worker in self._workers:
+            worker.close()
+        self._scratch.cleanup()
+
+    def _dispatch(self) -> None:
+        busy = any(worker.task for worker in self._workers)
+        if self._alone and not busy:
+            self._workers[0].begin(self._alone.popleft())
+        elif not self._alone:
+            for worker in self._workers:
+                if worker.queue and worker.task is None:
+                    worker.begin(worker.queue.popleft())
+
+    def _take(self, worker: Worker, message: Any) -> list[Told]:
+        if worker not in self._workers:
+            return []  # replaced before
+        task, worker.task = worker.task, None
+        match message:
+            case Ready():
+                self._false_starts = 0
+                worker.ready, worker.task = True, task
+                worker.since = monotonic() if task else math.inf
+                return []
+            case Done(result, resident):
+                worker.since = math.inf
+                self._home[result.pull.arm] = worker
+                del self._deaths[result.pull.arm]
+                if isinstance(result, Loss) and result.saved is None:
+                    self._pinned.add(result.pull.arm)
+                if resident > self._worker_memory:
+                    self._replace(worker)
+                return [result]
+            case Broken(CheckpointNotWritten() as error):
+                raise error
+            case Broken(reason):
+                raise Stuck(f"a worker could not load the trainer:\n{reason}")
+        return self._bury(worker, task)
+
+    def _bury(self, worker: Worker, task: Task | None) -> list[Told]:
+        end = worker.end()
+        self._false_starts += not worker.ready
+        if self._false_starts == MOST_FALSE_STARTS:
+            raise Stuck(f"{MOST_FALSE_STARTS} workers in a row ended ({end}) while they started.")
+        self._replace(worker)
+        if task is None:
+            return []
+        self._deaths[task.pull.arm] += 1
+        alone = ", running alone" if self._deaths[task.pull.arm] > 2 else ""
+        return [_failure(task, worker, f"its worker died ({end}){alone}", lost=True)]
+
+    def _give_up_the_late(self) -> list[Told]:
+        results: list[Told] = []
+        for worker in list(self._workers):
+            if worker.task and monotonic() >= worker.since + self._limit:
+                worker.kill()
+                self._replace(worker)
+                why = f"no result within {self._limit:g} s, so its worker was stopped"
+                results.append(_failure(worker.task, worker, why))
+        return results
+
+    def _replace(self, worker: Worker) -> None:
+        """Another worker takes its place; what only it had is trained again."""
+        number = self._workers.index(worker)
+        threading.Thread(target=worker.close, daemon=True).start()
+        successor = self._workers[number] = self._worker(number)
+        successor.queue.extend(worker.queue)
+        self._home = {arm: home for arm, home in self._home.items() if home is not worker}
+
+    def _worker(self, number: int) -> Worker:
+        folder, scratch = self._arms.folder, Path(self._scratch.name)
+        setup = Setup(
+            coordinator=os.getpid(),
+            worker=f"process {number}",
+            trainer=scratch / "trainer",
+            scratch=scratch,
+            states=folder.path if folder else None,
+            durable=bool(folder and folder.durable),
+            memory=self._arms.memory // self._number,
+        )
+        return Worker(setup, self._messages)
+
+
+def _failure(task: Task, worker: Worker, why: str, *, lost: bool = False) -> Failure:
+    pull, level = task.pull, task.known[0] if task.known else 0
+    work = Work(pull.upto - level, worker=worker.name, attempt=task.attempt)
+    return Failure(pull, why, work=work, lost=lost)
+
+
+def _share_of_memory(workers: int) -> float:
+    try:
+        return 0.9 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / workers
+    except (AttributeError, ValueError, OSError):  # nobody knows how much there is
+        return math.inf

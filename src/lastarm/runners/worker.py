@@ -1,0 +1,148 @@
+"""A worker process: loads the trainer once, then performs pulls until its coordinator is gone.
+
+Tasks come in by standard input and results go out by standard output, as pickles with their
+lengths before them; what a trainer prints goes to standard error. The coordinator's end of the
+pipe is the worker's lifeline: when it closes, the worker ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import queue
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from lastarm.checkpoints import Folder
+from lastarm.errors import CheckpointNotWritten
+from lastarm.events import Told
+from lastarm.runners.performer import Performer, Task
+from lastarm.runners.sending import read_trainer
+from lastarm.runners.states import States
+
+_LENGTH = struct.Struct("<Q")
+
+
+class Setup(NamedTuple):
+    """What a worker is told first."""
+
+    coordinator: int
+    worker: str
+    trainer: Path  # where it was written
+    scratch: Path  # where temporary files go, so that they can be cleared away behind it
+    states: Path | None
+    durable: bool
+    memory: int
+
+
+class Done(NamedTuple):
+    """What became of a task, and how many bytes the worker has in use."""
+
+    result: Told
+    resident: int
+
+
+class Ready(NamedTuple):
+    """The trainer is loaded."""
+
+
+class Broken(NamedTuple):
+    """The worker cannot go on, for a reason that no arm is to blame for."""
+
+    error: CheckpointNotWritten | str
+
+
+def send(pipe: IO[bytes], message: bytes) -> None:
+    """Write a pickle with its length before it."""
+    pipe.write(_LENGTH.pack(len(message)) + message)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> Any:
+    """The next message; EOFError when whoever sent them is gone."""
+    length = pipe.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        raise EOFError
+    (size,) = _LENGTH.unpack(length)
+    message = pipe.read(size)
+    if len(message) < size:
+        raise EOFError
+    return pickle.loads(message)
+
+
+def main() -> None:
+    """Perform tasks until the coordinator closes the pipe or dies."""
+    tasks_in = os.fdopen(os.dup(0), "rb")
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's affair
+
+    setup: Setup = receive(tasks_in)
+    _die_with(setup.coordinator)
+    tempfile.tempdir = str(setup.scratch)
+    busy = threading.Event()
+    tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks_in, tasks, busy), daemon=True).start()
+    try:
+        performer = _performer(setup)
+    except BaseException:
+        send(results, pickle.dumps(Broken(traceback.format_exc())))
+        return
+    send(results, pickle.dumps(Ready()))
+
+    with suppress(BrokenPipeError):
+        while task := tasks.get():
+            busy.set()
+            try:
+                told = performer.perform(task, setup.worker)
+                sys.stdout.flush()
+                message: Done | Broken = Done(told, _resident())
+            except CheckpointNotWritten as error:
+                message = Broken(error)
+            busy.clear()
+            send(results, pickle.dumps(message))
+
+
+def _performer(setup: Setup) -> Performer:
+    trainer = read_trainer(setup.trainer)
+    folder = Folder(setup.states, trainer, durable=setup.durable) if setup.states else None
+    return Performer(trainer, States(folder, memory=setup.memory, always=True))
+
+
+def _listen(
+    tasks_in: IO[bytes], tasks: queue.SimpleQueue[Task | None], busy: threading.Event
+) -> None:
+    """Take tasks in; a closed pipe ends an idle worker in good order, and a busy one at once."""
+    try:
+        while True:
+            tasks.put(receive(tasks_in))
+    except (EOFError, OSError):
+        tasks.put(None)
+        while not busy.wait(0.1):
+            pass
+        os._exit(1)
+
+
+def _die_with(coordinator: int) -> None:
+    """Where the system offers it, be killed when the coordinator dies, whatever we are at then."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.name == "posix" and os.getppid() != coordinator:
+        os._exit(1)
+
+
+def _resident() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # not Linux
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

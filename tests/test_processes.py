@@ -1,0 +1,337 @@
+"""Worker processes: the answer of serial, whatever happens to the workers."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
+from lastarm.errors import AllArmsFailed, InvalidArgument, Stuck
+from lastarm.events import Event, Loss, Pull
+from lastarm.journal import read
+from lastarm.testing import runner_checks
+from lastarm.testing.runners import CheckRunner, Drifting
+from lastarm.trainers import Config
+
+LIMITS = Configs([{"limit": k / 10} for k in range(16)])
+HALVING = SuccessiveHalving(16, 320)
+
+
+@pytest.mark.parametrize("check", runner_checks(seeds=3), ids=lambda check: check.__name__)
+def test_the_laws_of_runners(check: CheckRunner) -> None:
+    check(partial(Processes, workers=2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_workers_give_the_digest_of_serial(seed: int) -> None:
+    configs = Configs([{"limit": (k * 7 + seed) % 16 / 10} for k in range(16)])
+    found = partial(search, Drifting(), configs, policy=HALVING, seed=seed)
+    assert found(workers=2).digest == found().digest
+
+
+class Ill:
+    """An arm does what its config's `does` says, once it has had `after` pulls."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        return [config, 0]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        config, level = state
+        if level + pulls > config.get("after", 0):
+            match config.get("does"):
+                case "raise":
+                    raise RuntimeError("boom")
+                case "exit":
+                    sys.exit(0)
+                case "vanish":
+                    os._exit(0)
+                case "die":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                case "hang":
+                    time.sleep(600)
+                case "die once":
+                    assert self.folder
+                    mark = self.folder / f"{config['loss']}-{level}"
+                    if not mark.exists():
+                        mark.touch()
+                        os.kill(os.getpid(), signal.SIGKILL)
+        return [config, level + pulls]
+
+    def loss(self, state: list[Any]) -> Any:
+        does = state[0].get("does")
+        return {"nan": math.nan, "string": "low"}.get(does, state[0]["loss"])
+
+
+def test_bad_arms_of_every_kind_are_survived_and_told(tmp_path: Path) -> None:
+    kinds = ["raise", "exit", "vanish", "die", "hang", "nan", "string"]
+    configs = [{"loss": 0.0, "does": kind} for kind in kinds]
+    configs += [{"loss": 1.0 + k} for k in range(9)]
+    result = search(
+        Ill(),
+        Configs(configs),
+        policy=HALVING,
+        workers=2,
+        pull_seconds=2,
+        journal=tmp_path / "j.jsonl",
+    )
+    assert result.complete
+    assert result.config == {"loss": 1.0}
+    errors = {kinds[arm]: failure.error for arm, failure in result.failures.items()}
+    assert errors == {
+        "raise": "RuntimeError: boom",
+        "exit": "SystemExit: 0",
+        "vanish": "its worker died (exit code 0), running alone",
+        "die": "its worker died (killed by SIGKILL), running alone",
+        "hang": "no result within 2 s, so its worker was stopped",
+        "string": "BadLoss: the loss 'low' is a str, not a real number",
+    }
+    assert math.isnan(result.curves[5][0][1])
+    starts = [event.arm for event in read(tmp_path / "j.jsonl") if isinstance(event, Pull)]
+    assert [starts.count(arm) for arm in range(5)] == [1, 1, 3, 3, 1]
+
+
+def test_all_arms_taking_their_workers_down_is_one_error_that_lists_the_causes(
+    tmp_path: Path,
+) -> None:
+    configs = Configs([{"loss": 0.0, "does": "die"}] * 3)
+    with pytest.raises(AllArmsFailed, match=r"its worker died \(killed by SIGKILL\).*3 of 3"):
+        search(Ill(), configs, policy=UniformAllocation(3, 3), workers=2, journal=tmp_path / "j")
+    assert len(read(tmp_path / "j")) == 1 + 3 * 3 * 2
+
+
+def test_a_worker_that_dies_is_replaced_and_only_its_pull_is_done_again(tmp_path: Path) -> None:
+    configs = Configs([{"loss": float(k), "does": "die once"} for k in range(8)])
+    found = partial(search, policy=SuccessiveHalving(8, 96), recommend="latest")
+    result = found(Ill(tmp_path), configs, workers=2)
+    assert result.digest == found(Ill(), Configs([{"loss": float(k)} for k in range(8)])).digest
+    assert result.failures == {}
+    assert result.spent.repeated == result.spent.pulls == 96, "each pull was done twice"
+
+
+def test_killed_workers_change_nothing_and_leave_nothing_behind(tmp_path: Path) -> None:
+    def slowly(config: dict[str, Any]) -> Iterator[float]:
+        while True:
+            time.sleep(0.005)
+            yield config["limit"]
+
+    children: set[int] = set()
+
+    def kill_some(event: Event) -> None:
+        own = _children()
+        children.update(own)
+        if isinstance(event, Loss) and event.pull.arm % 5 == 0 and own:
+            os.kill(own[0], signal.SIGKILL)
+
+    found = partial(search, slowly, LIMITS, policy=HALVING)
+    result = found(workers=2, on_event=kill_some)
+    assert result.digest == found().digest
+    assert len(children) > 3
+    time.sleep(0.2)
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+def test_workers_end_when_their_coordinator_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "search.py"
+    script.write_text(
+        "import time, os\n"
+        "from lastarm import UniformAllocation, search\n"
+        "def hang(config):\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(600)\n"
+        "    yield 0.5\n"
+        "search(hang, {'x': [1, 2]}, policy=UniformAllocation(2, 2), workers=2)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, text=True) as search_:
+        assert search_.stderr
+        workers = [int(search_.stderr.readline()) for _ in range(2)]
+        search_.kill()
+    deadline = time.monotonic() + 5
+    while any(map(_alive, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_trainer_of_a_script_works_and_its_states_are_of_the_scripts_own_classes(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from dataclasses import dataclass\n"
+        "from lastarm import SuccessiveHalving, Uniform, search\n"
+        "@dataclass\n"
+        "class State:\n"
+        "    x: float\n"
+        "class Trainer:\n"
+        "    def start(self, config, seed):\n"
+        "        return State(config['x'])\n"
+        "    def train(self, state, pulls):\n"
+        "        assert type(state) is State\n"
+        "        return State(state.x / 2**pulls)\n"
+        "    def loss(self, state):\n"
+        "        return state.x\n"
+        "policy = SuccessiveHalving(8, 96)\n"
+        "for journal in ('j.jsonl', 'j.jsonl', None):\n"
+        "    result = search(Trainer(), {'x': Uniform(0, 1)}, policy=policy, workers=2,\n"
+        "                    journal=journal)\n"
+        "    assert type(result.state) is State\n"
+        "    print(result.digest)\n"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    ]
+    assert len({digest for run in runs for digest in run.stdout.split()}) == 1
+
+
+def test_states_that_cannot_leave_their_worker_stay_with_it() -> None:
+    def generator(config: dict[str, Any]) -> Iterator[float]:
+        loss = config["limit"]
+        while True:
+            loss *= 0.9
+            yield loss
+
+    found = partial(search, generator, LIMITS, policy=HALVING)
+    result = found(workers=2)
+    assert result.digest == found().digest
+    assert result.spent.repeated == 0
+
+
+def test_a_worker_that_uses_too_much_memory_is_replaced_between_pulls(tmp_path: Path) -> None:
+    workers: set[int] = set()
+
+    def watch(event: Event) -> None:
+        workers.update(_children())
+
+    found = partial(search, Drifting(), LIMITS, policy=HALVING)
+    runner = partial(Processes, workers=2, worker_memory=1)  # whatever they use is too much
+    result = found(runner=runner, on_event=watch)
+    assert result.digest == found().digest
+    assert len(workers) > 10
+    assert result.spent.repeated == 0
+
+
+def test_asha_replays_what_was_journalled(tmp_path: Path) -> None:
+    policy = ASHA(16, 200, max_pulls=27)
+    found = partial(
+        search, Drifting(), LIMITS, policy=policy, workers=2, journal=tmp_path / "j.jsonl"
+    )
+    first = found()
+    assert found().digest == first.digest
+
+
+def test_what_cannot_be_sent_or_loaded_is_said_before_anything_is_trained(tmp_path: Path) -> None:
+    class Holding(Drifting):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    with pytest.raises(InvalidArgument, match="Holding cannot be sent to worker processes"):
+        search(Holding(), LIMITS, policy=HALVING, workers=2)
+
+    class Unloadable(Drifting):
+        def __reduce__(self) -> Any:
+            return exec, ("raise RuntimeError('not here')",)
+
+    with pytest.raises(Stuck, match="not here"):
+        search(Unloadable(), LIMITS, policy=HALVING, workers=2)
+
+    class Deadly(Drifting):
+        def __reduce__(self) -> Any:
+            return exec, ("import os; os._exit(3)",)
+
+    with pytest.raises(Stuck, match=r"3 workers in a row ended \(exit code 3\)"):
+        search(Deadly(), LIMITS, policy=HALVING, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"workers": 0}, "workers=0"),
+        ({"workers": 2, "pull_seconds": 0}, "pull_seconds=0"),
+        ({"runner": "serial", "pull_seconds": 1}, "pull_seconds will not do"),
+        ({"runner": "serial", "workers": 2}, "workers will not do"),
+        ({"runner": "threads"}, "runner='threads' will not do"),
+        ({"seconds": 0}, "seconds=0"),
+        ({"seconds": math.nan}, "seconds=nan"),
+        ({"recommend": "last"}, "recommend='last'"),
+    ],
+)
+def test_arguments_that_will_not_do(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidArgument, match=named):
+        search(Drifting(), LIMITS, policy=HALVING, **arguments)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_time_limit_ends_with_the_recommendation_so_far_and_can_be_resumed(
+    tmp_path: Path, workers: int
+) -> None:
+    def slowly(config: dict[str, Any]) -> Iterator[float]:
+        while True:
+            time.sleep(0.02)
+            yield config["limit"]
+
+    def found(seconds: float | None) -> Result:
+        return search(
+            slowly,
+            LIMITS,
+            policy=SuccessiveHalving(16, 160),
+            workers=workers,
+            seconds=seconds,
+            journal=tmp_path / "j.jsonl",
+        )
+
+    stopped = found(seconds=1.0)
+    assert not stopped.complete
+    assert stopped.stopped_by is None
+    assert "Stopped before the end. Run the same again, with the journal" in str(stopped)
+    assert stopped.arm is not None
+    assert found(seconds=None).complete
+
+
+def test_a_second_ctrl_c_ends_workers_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "search.py"
+    script.write_text(
+        "import time, os\n"
+        "from lastarm import UniformAllocation, search\n"
+        "def hang(config):\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(600)\n"
+        "    yield 0.5\n"
+        "search(hang, {'x': [1, 2]}, policy=UniformAllocation(2, 2), workers=2)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, text=True) as search_:
+        assert search_.stderr
+        workers = [int(search_.stderr.readline()) for _ in range(2)]
+        search_.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        began = time.monotonic()
+        search_.send_signal(signal.SIGINT)
+        assert search_.wait(10) == -signal.SIGINT
+        assert time.monotonic() - began < 5
+    assert not any(map(_alive, workers))
+
+
+def _children() -> list[int]:
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+    return [int(child) for child in listed.split()]
+
+
+def _alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
