@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,20 @@ if os.environ.get("CI"):
 # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
 # process that they start; the tests of Ctrl-C want to be heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def alive() -> Callable[[int], bool]:
+    """Whether a process is running; one that only waits to be buried is not."""
+
+    def alive(process: int) -> bool:
+        try:
+            stat = Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    return alive
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,9 @@ def test_killed_workers_change_nothing_and_leave_nothing_behind(tmp_path: Path) 
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
-def test_workers_end_when_their_coordinator_is_killed(tmp_path: Path) -> None:
+def test_workers_end_when_their_coordinator_is_killed(
+    tmp_path: Path, alive: Callable[[int], bool]
+) -> None:
     script = tmp_path / "search.py"
     script.write_text(
         "import time, os\n"
@@ -158,7 +160,7 @@ def test_workers_end_when_their_coordinator_is_killed(tmp_path: Path) -> None:
         workers = [int(search_.stderr.readline()) for _ in range(2)]
         search_.kill()
     deadline = time.monotonic() + 5
-    while any(map(_alive, workers)):
+    while any(map(alive, workers)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -301,7 +303,9 @@ def test_a_time_limit_ends_with_the_recommendation_so_far_and_can_be_resumed(
     assert found(seconds=None).complete
 
 
-def test_a_second_ctrl_c_ends_workers_at_once(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_workers_at_once(
+    tmp_path: Path, alive: Callable[[int], bool]
+) -> None:
     script = tmp_path / "search.py"
     script.write_text(
         "import time, os\n"
@@ -321,17 +325,9 @@ def test_a_second_ctrl_c_ends_workers_at_once(tmp_path: Path) -> None:
         search_.send_signal(signal.SIGINT)
         assert search_.wait(10) == -signal.SIGINT
         assert time.monotonic() - began < 5
-    assert not any(map(_alive, workers))
+    assert not any(map(alive, workers))
 
 
 def _children() -> list[int]:
     listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
     return [int(child) for child in listed.split()]
-
-
-def _alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -18,7 +18,13 @@ from typing import Any, Literal
 
 from lastarm.canonical import fingerprint
 from lastarm.checkpoints import Checkpoints, Folder, Index
-from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged, whole_number
+from lastarm.errors import (
+    AllArmsFailed,
+    CheckpointNotWritten,
+    InvalidArgument,
+    ReplayDiverged,
+    whole_number,
+)
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
 from lastarm.ledger import Ledger
@@ -100,7 +106,8 @@ def search(
         raise InvalidArgument(f"seconds={seconds} will not do: give more than 0, or leave it out.")
     if recommend not in ("latest", "best"):
         raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
-    make_runner = _runner(runner, workers, pull_seconds)
+    alone = not getattr(how, "starts_processes", False)
+    make_runner = _runner(runner, workers, pull_seconds, alone=alone)
     configs = draw(space, policy.arms, seed, include)
     policy, ledger = fresh(policy), Ledger()
     always = journal is not None or recommend == "best"
@@ -166,11 +173,15 @@ def _runner(
     runner: Literal["serial", "processes"] | MakeRunner | None,
     workers: int | None,
     pull_seconds: float | None,
+    *,
+    alone: bool,
 ) -> MakeRunner:
     if workers is not None:
         workers = whole_number("workers", workers, 1, "how many pulls can be under way")
     if runner is None:
-        runner = "processes" if (workers or 1) > 1 or pull_seconds is not None else "serial"
+        # What a trainer has started can be ended for sure only with a worker that started it.
+        serial = (workers or 1) == 1 and pull_seconds is None and alone
+        runner, workers = ("serial", None) if serial else ("processes", workers or 1)
     if runner == "processes":
         workers = workers or os.cpu_count() or 1
         return partial(Processes, workers=workers, pull_seconds=pull_seconds)
@@ -194,16 +205,23 @@ def _folder(
     trainer: Trainer[Any], checkpoints: Checkpoints | str | Path | bool, journal: Any
 ) -> Iterator[Folder | None]:
     """Where states go, if they go anywhere; what is temporary is cleared away."""
-    place = checkpoints.folder if isinstance(checkpoints, Checkpoints) else checkpoints
-    if place is False:
+    given = checkpoints.folder if isinstance(checkpoints, Checkpoints) else checkpoints
+    place = Path(given) if isinstance(given, str | Path) else None
+    if given is False:
         yield None
-    elif isinstance(place, str | Path):
-        yield Folder(Path(place), trainer, durable=journal is not None)
     elif journal is not None:
         beside = Path(journal).resolve()
-        yield Folder(beside.with_name(beside.name + ".states"), trainer, durable=True)
+        yield Folder((place or beside.parent) / f"{beside.name}.states", trainer, durable=True)
     else:
-        with tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True) as path:
+        try:
+            if place:
+                place.mkdir(parents=True, exist_ok=True)
+            temporary = tempfile.TemporaryDirectory(
+                prefix="lastarm-", dir=place, ignore_cleanup_errors=True
+            )
+        except OSError as error:
+            raise CheckpointNotWritten(place or tempfile.gettempdir(), error) from error
+        with temporary as path:
             yield Folder(Path(path), trainer, durable=False)
 
 

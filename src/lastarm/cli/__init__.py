@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one line, never a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an old terminal may not know every sign
-    if arguments is not None:
-        sys.argv = ["lastarm", *arguments]  # what a journal remembers as its command
+    # However it was called, this is what a journal remembers as its command.
+    sys.argv = ["lastarm", *(sys.argv[1:] if arguments is None else arguments)]
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_: _say(message)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -50,6 +52,9 @@ class TwoForms(click.Command):
 @click.option(
     "--checkpoints", type=click.Path(), help="Where states go. [default: beside the journal]"
 )
+@click.option(
+    "--output", type=click.Path(), help="Put the winner's {state} there, a folder not there yet."
+)
 @click.option("--seconds", type=real, metavar="S", help="Stop after so long.")
 @click.option("--pull-seconds", type=real, metavar="S", help="Give a pull up after so long.")
 @click.option(
@@ -70,6 +75,7 @@ def tune(
     policy: str,
     as_json: bool,
     checkpoints: str | None,
+    output: str | None,
     **options: Any,
 ) -> int:
     r"""Tune a trainer, or any program.
@@ -88,19 +94,27 @@ def tune(
     lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6 \
         -- ./train --lr {lr} --layers {layers} --epochs {upto} --state {state}
     """
+    program = click.get_current_context().meta.get("program")
+    if output is not None and (program is None or Path(output).exists()):
+        raise InvalidArgument(
+            f"--output {output} will not do: it is for the winner's folder of a program, and must "
+            "not be there yet. Name another place, or leave it out."
+        )
     space, include = space_of(space_path, parameters)
     for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
     if takes(policy, "seed"):
         for_policy["seed"] = options["seed"]
     chosen = make_policy(policy, **for_policy)
     result = search(
-        _trainer(trainer, click.get_current_context().meta.get("program"), space),
+        _trainer(trainer, program, space),
         space,
         policy=chosen,
         include=include,
         checkpoints=True if checkpoints is None else checkpoints,
         **options,
     )
+    if output is not None and result.state is not None:
+        shutil.copytree(result.state, output, symlinks=True)
     if as_json:
         named = {"policy": policy, "budget": chosen.budget}
         display.print_json(result.as_dict() | named)

@@ -87,7 +87,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's affair
 
     setup: Setup = receive(tasks_in)
-    _die_with(setup.coordinator)
+    if os.name == "posix" and os.getppid() != setup.coordinator:
+        return
     tempfile.tempdir = str(setup.scratch)
     busy = threading.Event()
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
@@ -114,6 +115,8 @@ def main() -> None:
 
 def _performer(setup: Setup) -> Performer:
     trainer = read_trainer(setup.trainer)
+    if not getattr(trainer, "starts_processes", False):  # which would be left behind
+        _die_with_the_coordinator()
     folder = Folder(setup.states, trainer, durable=setup.durable) if setup.states else None
     return Performer(trainer, States(folder, memory=setup.memory, always=True))
 
@@ -129,15 +132,18 @@ def _listen(
         tasks.put(None)
         while not busy.wait(0.1):
             pass
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)  # with whatever was started here
         os._exit(1)
 
 
-def _die_with(coordinator: int) -> None:
-    """Where the system offers it, be killed when the coordinator dies, whatever we are at then."""
+def _die_with_the_coordinator() -> None:
+    """Where the system offers it, be killed when the coordinator dies.
+
+    The thread that listens sees to that as well, but not while foreign code keeps it from running.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.name == "posix" and os.getppid() != coordinator:
-        os._exit(1)
 
 
 def _resident() -> int:

@@ -74,11 +74,13 @@ class Program:
 
     The last line of standard output is the loss: a number, or a JSON object with `loss` and other
     metrics. A program that prints none, or does not exit with 0, leaves the folder as it was.
-    Nothing that it started runs on when it has ended or we are interrupted; if we are killed
-    outright, on Linux, the program itself is too.
+    Nothing that it started runs on when it has ended or we are interrupted. If we are killed
+    outright, a worker process takes all of it along; on the serial runner, on Linux, the program
+    itself.
     """
 
     restores = True
+    starts_processes = True
 
     def __init__(
         self, argv: Sequence[str | os.PathLike[str]], names: Collection[str] | None = None
@@ -211,18 +213,21 @@ def _leash() -> list[str]:
 
 def _run(argv: list[str], output: IO[bytes], errors: IO[bytes]) -> int:
     """The exit code. Nothing that was started runs on, however this ends."""
+    # In a session of our own, as workers are, Ctrl-C does not reach us, and whoever kills us kills
+    # all of it: the program stays in it. Else it gets one, so that Ctrl-C does not reach it.
+    apart = os.name == "posix" and os.getsid(0) != os.getpid()
     process = subprocess.Popen(
         [*_leash(), *argv],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=errors,
-        start_new_session=True,
+        start_new_session=apart,
     )
     try:
         return process.wait()
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
+            if apart:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()

@@ -28,7 +28,8 @@ class Trainer(Protocol[State]):
       other data is refused;
     - `save(state, path)` and `load(path) → state`, for states that pickle does not carry well;
     - `unwrap(state)`, what of the state is the user's own, for the result;
-    - `restores = True`, if a `train` that raises leaves the state it was given as it was.
+    - `restores = True`, if a `train` that raises leaves the state it was given as it was;
+    - `starts_processes = True`, if it starts others, which are to end when the search does.
     """
 
     def start(self, config: Config, seed: int) -> State:

@@ -1,0 +1,358 @@
+"""Checkpoints: trained states survive, and whatever befalls them changes no answer."""
+
+import errno
+import pickle
+import shutil
+import stat
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, search
+from lastarm.checkpoints import Folder
+from lastarm.errors import (
+    CheckpointLost,
+    CheckpointNotWritten,
+    CheckpointReplaced,
+    InvalidArgument,
+)
+from lastarm.events import Event, Failure, Loss, Pull, Saved
+from lastarm.journal import read
+from lastarm.testing.runners import Drifting
+from lastarm.trainers import Config
+
+LIMITS = Configs([{"limit": k / 10} for k in range(16)])
+HALVING = SuccessiveHalving(16, 320)
+
+
+class Counting(Drifting):
+    """Counts its steps, and carries some weight."""
+
+    steps = 0
+
+    def __init__(self, weight: int = 0) -> None:
+        self.weight = weight
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        return [*super().start(config, seed), np.zeros(self.weight // 8)]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        self.steps += pulls
+        return super().train(state, pulls)
+
+
+class Stopped(Exception):
+    """What a test raises to end a search as a crash would."""
+
+
+def stop_after(losses: int) -> Any:
+    left = [losses]
+
+    def on_event(event: Event) -> None:
+        left[0] -= isinstance(event, Loss)
+        if left[0] == 0:
+            raise Stopped
+
+    return on_event
+
+
+def crashed(path: Path, losses: int = 24, **arguments: Any) -> None:
+    with pytest.raises(Stopped):
+        search(
+            Counting(),
+            LIMITS,
+            policy=HALVING,
+            journal=path,
+            on_event=stop_after(losses),
+            **arguments,
+        )
+
+
+def resumed(path: Path, **arguments: Any) -> tuple[Result, Counting]:
+    trainer = Counting()
+    return search(trainer, LIMITS, policy=HALVING, journal=path, **arguments), trainer
+
+
+WHOLE = search(Counting(), LIMITS, policy=HALVING)
+
+
+def states(path: Path) -> Path:
+    return path.with_name(path.name + ".states")
+
+
+def test_after_a_crash_nothing_that_counted_is_trained_again(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    crashed(path)
+    done = sum(e.work.trained for e in read(path) if isinstance(e, Loss | Failure))
+    result, trainer = resumed(path)
+    assert result.digest == WHOLE.digest
+    assert result.spent.repeated == 0
+    assert trainer.steps == WHOLE.spent.pulls - done
+    assert result.test_loss == WHOLE.test_loss
+
+
+def vanish(file: Path) -> None:
+    file.unlink()
+
+
+def tear(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def swap(file: Path) -> None:
+    other = next(f for f in file.parent.iterdir() if f != file)
+    file.write_bytes(other.read_bytes())
+
+
+def open_to_others(file: Path) -> None:
+    file.chmod(0o666)
+
+
+def point_elsewhere(file: Path) -> None:
+    moved = file.rename(file.with_name("moved"))
+    file.symlink_to(moved)
+
+
+@pytest.mark.parametrize("harm", [vanish, tear, flip, swap, open_to_others, point_elsewhere])
+def test_a_checkpoint_that_is_not_as_it_was_is_trained_again_to_the_same_answer(
+    tmp_path: Path, harm: Any
+) -> None:
+    path = tmp_path / "j.jsonl"
+    crashed(path)
+    for file in sorted(states(path).iterdir()):
+        harm(file)
+    with pytest.warns(CheckpointReplaced, match=r"arm-\d+-at-\d+\.state was missing or damaged"):
+        result, _ = resumed(path)
+    assert result.digest == WHOLE.digest
+    assert result.spent.repeated > 0
+    assert result.test_loss == WHOLE.test_loss
+
+
+class Bomb:
+    """A state that does harm when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("exploded"),)
+
+
+def test_a_state_that_somebody_slipped_in_is_never_unpickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "j.jsonl"
+    crashed(path)
+    for file in states(path).iterdir():
+        file.write_bytes(pickle.dumps(Bomb()))
+    with pytest.warns(CheckpointReplaced):
+        result, _ = resumed(path)
+    assert result.digest == WHOLE.digest
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_states_can_be_thrown_away_at_any_time(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    crashed(path)
+    shutil.rmtree(states(path))
+    with pytest.warns(CheckpointReplaced):
+        result, _ = resumed(path)
+    assert result.digest == WHOLE.digest
+
+
+def test_only_we_can_read_them_and_each_arm_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    result = resumed(path)[0]
+    files = list(states(path).iterdir())
+    assert {file.name.split("-at-")[0] for file in files} == {
+        f"arm-{arm}" for arm in result.curves if arm not in result.failures
+    }
+    assert len(files) == len(result.curves.keys() - result.failures.keys())
+    for file in files:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(states(path).stat().st_mode) == 0o700
+
+
+def test_what_a_crash_left_half_written_is_swept_away(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    crashed(path)
+    (states(path) / "arm-3-at-999.state").write_bytes(b"never counted")
+    (states(path) / "arm-3-at-999.123.new").write_bytes(b"half")
+    resumed(path)
+    assert not list(states(path).glob("*999*"))
+
+
+def test_within_its_disk_limit_the_furthest_behind_go_first(tmp_path: Path) -> None:
+    limit = 6 * 20_000
+    largest = 0
+    seen: list[set[str]] = []
+
+    def watch(event: Event) -> None:
+        nonlocal largest
+        if states(path).exists():
+            files = list(states(path).glob("*.state"))
+            largest = max(largest, sum(file.stat().st_size for file in files))
+            seen.append({file.name for file in files})
+
+    path = tmp_path / "j.jsonl"
+    trainer = Counting(weight=18_000)
+    result = search(
+        trainer,
+        LIMITS,
+        policy=HALVING,
+        journal=path,
+        checkpoints=Checkpoints(disk=limit),
+        on_event=watch,
+    )
+    assert result.digest == search(Counting(weight=18_000), LIMITS, policy=HALVING).digest
+    assert largest <= limit + 20_000  # the newest counts only when its loss does
+    assert trainer.steps == result.spent.pulls, "those in memory are not trained again"
+    assert any(f"arm-{result.arm}-at-" in name for name in seen[-1])
+    assert not any("-at-5." in name for name in seen[-1]), "those dropped first went first"
+
+
+@pytest.mark.parametrize("memory", [0, 50_000])
+def test_states_that_do_not_fit_into_memory_go_to_the_folder(tmp_path: Path, memory: int) -> None:
+    files: set[Path] = set()
+    trainer = Counting(weight=18_000)
+    result = search(
+        trainer,
+        LIMITS,
+        policy=HALVING,
+        checkpoints=Checkpoints(tmp_path, memory=memory),
+        on_event=lambda _: files.update(tmp_path.glob("*/*.state")),
+    )
+    assert result.digest == WHOLE.digest
+    assert trainer.steps == result.spent.pulls
+    assert len(files) == 30 - len(result.failures) if memory == 0 else 0 < len(files) < 28
+    assert len(result.state[2]) == 18_000 // 8
+    assert not list(tmp_path.iterdir()), "nobody could use them without a journal"
+
+
+def test_without_checkpoints_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    result, _ = resumed(path, checkpoints=False)
+    assert result.state is not None
+    assert [file.name for file in tmp_path.iterdir()] == ["j.jsonl"]
+
+
+def test_a_full_disk_stops_the_search_with_its_path_and_it_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j.jsonl"
+    saves = iter(range(10**6))
+    save = Folder.save
+
+    def full(self: Folder, pull: Pull, state: Any) -> Saved | None:
+        if next(saves) >= 20:
+            raise CheckpointNotWritten(self.file(pull), OSError(errno.ENOSPC, "No space left"))
+        return save(self, pull, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "save", full)
+        with pytest.raises(CheckpointNotWritten, match=r"arm-7-at-15\.state.*No space left"):
+            resumed(path)
+    result, _ = resumed(path)
+    assert result.digest == WHOLE.digest
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointNotWritten, match="file/states"):
+        resumed(tmp_path / "j.jsonl", checkpoints=tmp_path / "file" / "states")
+    with pytest.raises(InvalidArgument, match="memory=-1"):
+        Checkpoints(memory=-1)
+
+
+class Overfitting:
+    """Arms whose losses fall until their turning point and rise after it."""
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        return [config["turn"], 0]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        state[1] += pulls
+        return state
+
+    def loss(self, state: list[Any]) -> float:
+        turn, level = state
+        return float(1 + abs(level - turn) / 100 + turn / 1000)
+
+    def test(self, state: list[Any]) -> float:
+        return self.loss(state) + 10
+
+
+@pytest.mark.parametrize("journal", [None, "j.jsonl"])
+@pytest.mark.parametrize("workers", [None, 2])
+def test_the_best_state_that_was_observed_can_be_recommended(
+    tmp_path: Path, journal: str | None, workers: int | None
+) -> None:
+    turns = [{"turn": 8 + 4 * k} for k in range(8)]
+    found = partial(
+        search,
+        Overfitting(),
+        Configs(turns),
+        policy=SuccessiveHalving(8, 480),
+        journal=journal and tmp_path / journal,
+        workers=workers,
+    )
+    best = found(recommend="best")
+    points = [(loss, arm, upto) for arm, curve in best.curves.items() for upto, loss in curve]
+    loss, arm, upto = min(points)
+    assert (best.loss, best.arm) == (loss, arm)
+    assert best.state == [turns[arm]["turn"], upto], "as it was then"
+    assert best.test_loss == loss + 10
+    assert upto < max(level for level, _ in best.curves[arm])
+    assert best.spent.repeated == 0
+    again = found(recommend="best")
+    assert (again.loss, again.arm, again.state) == (best.loss, best.arm, best.state)
+
+
+def test_a_trainer_may_save_its_states_its_own_way(tmp_path: Path) -> None:
+    class Own(Counting):
+        def save(self, state: list[Any], path: Path) -> None:
+            path.write_bytes(b"own" + pickle.dumps(state))
+
+        def load(self, path: Path) -> list[Any]:
+            content = path.read_bytes()
+            assert content[:3] == b"own"
+            state: list[Any] = pickle.loads(content[3:])
+            return state
+
+    path = tmp_path / "j.jsonl"
+    found = partial(search, policy=HALVING, journal=path)
+    with pytest.raises(Stopped):
+        found(Own(), LIMITS, on_event=stop_after(20))
+    result = found(Own(), LIMITS)
+    assert result.digest == WHOLE.digest
+    assert result.spent.repeated == 0
+
+
+def test_a_state_that_cannot_be_read_is_its_arms_failure() -> None:
+    class Unreadable(Counting):
+        def save(self, state: list[Any], path: Path) -> None:
+            if state[1] < -0.1:
+                raise PermissionError(errno.EACCES, "cannot look into it")
+            path.write_bytes(pickle.dumps(state))
+
+        def load(self, path: Path) -> Any:
+            return pickle.loads(path.read_bytes())
+
+    result = search(Unreadable(), LIMITS, policy=HALVING, recommend="best")
+    errors = {failure.error for failure in result.failures.values()}
+    assert errors == {"RuntimeError: drifted off", "StateNotRead: cannot look into it"}
+
+
+def test_a_file_that_is_none_is_lost(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, Counting(), durable=False)
+    pull = Pull(0, 1)
+    folder.file(pull).mkdir()
+    with pytest.raises(CheckpointLost):
+        folder.load(pull, Saved("", 0))
