@@ -1,4 +1,4 @@
-"""The laws: what every policy and every runner obeys, as checks that anybody can run.
+"""The laws: what every policy, trainer and runner obeys, as checks that anybody can run.
 
     from lastarm.testing import policy_checks
 
@@ -6,11 +6,13 @@
     def test_my_policy(check):
         check(MyPolicy)
 
-A check takes what makes a policy (or a runner), tries it on many small games in which losses often
-tie, fail or diverge, and raises an AssertionError that shows the game where a law is broken.
+A check takes what makes a policy (or a trainer, or a runner), tries it on many small games in
+which losses often tie, fail or diverge, and raises an AssertionError that shows the game where a
+law is broken.
 """
 
 from lastarm.testing.policies import policy_checks
 from lastarm.testing.runners import runner_checks
+from lastarm.testing.trainers import trainer_checks
 
-__all__ = ["policy_checks", "runner_checks"]
+__all__ = ["policy_checks", "runner_checks", "trainer_checks"]
