@@ -1,8 +1,10 @@
 """Schedules, written out; and what the policies refuse."""
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
 from fractions import Fraction
 from functools import partial
 from random import Random
@@ -286,3 +288,13 @@ def test_when_the_last_arms_diverge_the_best_of_the_dropped_is_recommended() -> 
         policy.tell(Loss(pull, float("nan")))
     assert policy.finished
     assert policy.recommendation == 2
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_copy_of_a_policy_has_not_begun(name: str) -> None:
+    extra = {"max_pulls": 9} if name in ("hyperband", "asha") else {}
+    policy = POLICIES[name](4, 64, **extra)
+    begun = policy.ask(1)
+    for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert describe(copied) == describe(policy)
+        assert copied.ask(1) == begun

@@ -45,6 +45,7 @@ class Root:
     def start(self, config, seed):
         return [config["step"], 1.0]
     def train(self, state, pulls):
+        print("training")
         time.sleep(PAUSE)
         for _ in range(pulls):
             state[1] -= state[0] * (state[1] * state[1] - 2)

@@ -7,20 +7,18 @@ import math
 import os
 import platform
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from lastarm.canonical import fingerprint
-from lastarm.checkpoints import Checkpoints, Folder, Index
+from lastarm.checkpoints import Checkpoints
 from lastarm.errors import (
     AllArmsFailed,
-    CheckpointNotWritten,
     InvalidArgument,
     ReplayDiverged,
     whole_number,
@@ -31,7 +29,7 @@ from lastarm.ledger import Ledger
 from lastarm.loop import run
 from lastarm.policy import Policy, describe, fresh
 from lastarm.result import Result
-from lastarm.runners import Arms, MakeRunner, Processes, Serial
+from lastarm.runners import AnyRunner, Arms, chosen_runner
 from lastarm.signals import stop_on_signals
 from lastarm.space import Space, draw
 from lastarm.space import describe as describe_space
@@ -51,7 +49,7 @@ def search(
     space: Space,
     *,
     policy: Policy,
-    runner: Literal["serial", "processes"] | MakeRunner | None = None,
+    runner: AnyRunner = None,
     workers: int | None = None,
     journal: str | Path | None = None,
     checkpoints: Checkpoints | str | Path | bool = True,
@@ -106,24 +104,24 @@ def search(
         raise InvalidArgument(f"seconds={seconds} will not do: give more than 0, or leave it out.")
     if recommend not in ("latest", "best"):
         raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
-    alone = not getattr(how, "starts_processes", False)
-    make_runner = _runner(runner, workers, pull_seconds, alone=alone)
+    starting = getattr(how, "starts_processes", False)
+    make_runner = chosen_runner(runner, workers, pull_seconds, starts_processes=starting)
     configs = draw(space, policy.arms, seed, include)
     policy, ledger = fresh(policy), Ledger()
-    always = journal is not None or recommend == "best"
 
     with ExitStack() as stack:
         written: Journal | Unwritten = Unwritten()
         if journal is not None:
             opened = _opened(seed, policy, space, configs, how, recommend)
             written = stack.enter_context(closing(Journal(journal, opened)))
-        folder = stack.enter_context(_folder(how, checkpoints, journal))
-        limits = checkpoints if isinstance(checkpoints, Checkpoints) else Checkpoints()
-        index = Index(folder, disk=limits.disk, best=recommend == "best") if folder else None
-        arms = Arms(how, configs, seed, folder, index, limits.memory, always)
+        arms = Arms(how, configs, seed)
+        if kept := Checkpoints.of(checkpoints):
+            index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
+            always = journal is not None or recommend == "best"
+            arms = replace(arms, index=index, memory=kept.memory, always=always)
         running = stack.enter_context(closing(make_runner(arms)))
         stop = stack.enter_context(stop_on_signals(math.inf if seconds is None else seconds))
-        watchers = [watch for watch in (on_event, index.add if index else None) if watch]
+        watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
         if sys.stderr.isatty() if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import
             watchers.append(stack.enter_context(display.shown(policy, configs)))
@@ -137,11 +135,8 @@ def search(
             count(event)
         complete = policy.finished
         found = _recommended(policy, ledger, recommend)
-        state = None
-        if found:
-            state = running.state(found)
-            state = index.load(found) if index and state is None else state
-        elif complete:
+        state = running.state(found) if found else None
+        if not found and complete:
             raise AllArmsFailed(ledger.causes())
         if found and complete and not ledger.closed:
             closed, state = _close(how, configs[found.arm], found, state, seed)
@@ -150,8 +145,6 @@ def search(
             count(closed)
         elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
             raise ReplayDiverged(len(written.events), ledger.closed, found)
-        if index:
-            index.sweep()
     return Result(
         arm=found.arm if found else None,
         config=configs[found.arm] if found else None,
@@ -167,62 +160,6 @@ def search(
         stopped_by=None if complete else stop.signal,
         journal=None if journal is None else str(journal),
     )
-
-
-def _runner(
-    runner: Literal["serial", "processes"] | MakeRunner | None,
-    workers: int | None,
-    pull_seconds: float | None,
-    *,
-    alone: bool,
-) -> MakeRunner:
-    if workers is not None:
-        workers = whole_number("workers", workers, 1, "how many pulls can be under way")
-    if runner is None:
-        # What a trainer has started can be ended for sure only with a worker that started it.
-        serial = (workers or 1) == 1 and pull_seconds is None and alone
-        runner, workers = ("serial", None) if serial else ("processes", workers or 1)
-    if runner == "processes":
-        workers = workers or os.cpu_count() or 1
-        return partial(Processes, workers=workers, pull_seconds=pull_seconds)
-    if pull_seconds is not None or (workers or 1) > 1:
-        given = "workers" if pull_seconds is None else "pull_seconds"
-        raise InvalidArgument(
-            f"{given} will not do with runner={runner!r}: it is for worker processes, which can "
-            'be many and be stopped. Use runner="processes", or leave it out.'
-        )
-    if runner == "serial":
-        return Serial
-    if callable(runner):
-        return runner
-    raise InvalidArgument(
-        f'runner={runner!r} will not do: give "serial", "processes", or what makes a runner.'
-    )
-
-
-@contextmanager
-def _folder(
-    trainer: Trainer[Any], checkpoints: Checkpoints | str | Path | bool, journal: Any
-) -> Iterator[Folder | None]:
-    """Where states go, if they go anywhere; what is temporary is cleared away."""
-    given = checkpoints.folder if isinstance(checkpoints, Checkpoints) else checkpoints
-    place = Path(given) if isinstance(given, str | Path) else None
-    if given is False:
-        yield None
-    elif journal is not None:
-        beside = Path(journal).resolve()
-        yield Folder((place or beside.parent) / f"{beside.name}.states", trainer, durable=True)
-    else:
-        try:
-            if place:
-                place.mkdir(parents=True, exist_ok=True)
-            temporary = tempfile.TemporaryDirectory(
-                prefix="lastarm-", dir=place, ignore_cleanup_errors=True
-            )
-        except OSError as error:
-            raise CheckpointNotWritten(place or tempfile.gettempdir(), error) from error
-        with temporary as path:
-            yield Folder(Path(path), trainer, durable=False)
 
 
 def _opened(

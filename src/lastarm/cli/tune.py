@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +106,15 @@ def tune(
     if takes(policy, "seed"):
         for_policy["seed"] = options["seed"]
     chosen = make_policy(policy, **for_policy)
-    result = search(
-        _trainer(trainer, program, space),
-        space,
-        policy=chosen,
-        include=include,
-        checkpoints=True if checkpoints is None else checkpoints,
-        **options,
-    )
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # a trainer may print
+        result = search(
+            _trainer(trainer, program, space),
+            space,
+            policy=chosen,
+            include=include,
+            checkpoints=True if checkpoints is None else checkpoints,
+            **options,
+        )
     if output is not None and result.state is not None:
         shutil.copytree(result.state, output, symlinks=True)
     if as_json:

@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from lastarm.errors import require_budget, whole_number
 from lastarm.events import Pull
@@ -27,6 +27,10 @@ class Budgeted(Policy):
         self.arms = whole_number("arms", self.arms, 1, "the number of settings to choose from")
         self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
         require_budget(self.budget, self.arms, self.least_budget)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        """A copy is a policy that has not begun: a generator under way cannot be copied."""
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def least_budget(self, arms: int) -> int:
         """The least budget for so many arms: one pull each, unless a policy needs more or less."""

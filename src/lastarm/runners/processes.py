@@ -167,8 +167,8 @@ class Processes:
         return results
 
     def state(self, pull: Pull) -> Any:
-        """None: it is in the checkpoints' folder, or with a worker."""
-        return None
+        """The arm's state, from its checkpoint; what cannot leave its worker stays there."""
+        return self._arms.index.load(pull) if self._arms.index else None
 
     def close(self) -> None:
         """End all workers and clear away what they left."""

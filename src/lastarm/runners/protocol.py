@@ -16,17 +16,21 @@ from lastarm.trainers import Config, Trainer
 class Arms:
     """All that a runner is given: the arms of a search, how they are trained and kept.
 
-    Where there is a `folder`, states that do not fit into `memory` bytes go there; all of them,
-    if `always` is set. The `index` knows which of them are there.
+    Where there is an `index` of checkpoints, states that do not fit into `memory` bytes go to its
+    folder; all of them, if `always` is set.
     """
 
     trainer: Trainer[Any]
     configs: Sequence[Config]
     seed: int = 0
-    folder: Folder | None = None
     index: Index | None = None
     memory: int = 2**30
     always: bool = False
+
+    @property
+    def folder(self) -> Folder | None:
+        """Where checkpoints are."""
+        return self.index.folder if self.index else None
 
     def task(self, pull: Pull, attempt: int) -> Task:
         """An attempt at a pull, with all that whoever performs it has to know."""

@@ -136,8 +136,9 @@ class Simulated:
         return results
 
     def state(self, pull: Pull) -> Any:
-        """The arm's state, kept from its last pull."""
-        return self._states.get(pull)
+        """The arm's state, kept from its last pull or from a checkpoint."""
+        state = self._states.get(pull)
+        return self._arms.index.load(pull) if state is None and self._arms.index else state
 
     def close(self) -> None:
         """Nothing runs on."""

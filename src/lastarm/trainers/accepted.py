@@ -10,8 +10,6 @@ from lastarm.trainers.functions import Functions, full_name
 from lastarm.trainers.generators import Generated
 from lastarm.trainers.protocol import AnyTrainer, Trainer
 
-"""A trainer or its class, a generator function, or two or three functions."""
-
 FORMS = (
     "an object with start(config, seed), train(state, pulls) and loss(state); a generator "
     "function that yields a loss once a pull; or a pair of functions, "

@@ -22,7 +22,7 @@ try:
     from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
     from sklearn.metrics import get_scorer
     from sklearn.pipeline import Pipeline
-    from sklearn.utils import indexable
+    from sklearn.utils import get_tags, indexable
     from threadpoolctl import ThreadpoolController
 
     from lastarm.trainers.growing import Lesson, Randomness, further, way
@@ -80,9 +80,10 @@ class Estimator:
     (True, True, SGDClassifier(alpha=0.01))
 
     The loss is 1 − accuracy for classifiers, the mean squared error for regressors, and −score
-    with `scoring`, where "score" is the estimator's own. `y` may be None where none is needed. `cv`, a number of folds, one of scikit-learn's splitters, or pairs of (TRAIN,
-    VAL), trains a model for each fold, a pull being one of every model's, and means their losses.
-    There is `test` unless `test=0`, or the user's own `split` or pairs have no TEST.
+    with `scoring`, a scorer's name, a function, or "score" for the estimator's own. `cv`, a number
+    of folds, one of scikit-learn's splitters, or pairs of (TRAIN, VAL), trains a model for each
+    fold, a pull being one of every model's, and means their losses. There is `test` unless
+    `test=0`, or the user's own `split` or pairs have no TEST. `y` is None if none is needed.
 
     Transformers are fitted on TRAIN only, once for all arms that set them alike. Where
     `random_state` is None it is drawn from the arm's seed, in transformers from `seed`, which also
@@ -130,6 +131,10 @@ class Estimator:
             threads = whole_number("threads", threads, 1, "how many threads BLAS and OpenMP get")
         self.threads = threads
         self._score = _scorer(scoring)
+        if y is None and get_tags(final).target_tags.required:
+            raise InvalidArgument(
+                f"{type(final).__name__} requires y to be passed, but the target y is None."
+            )
         self._X, self._y = indexable(X, None if y is None else np.asarray(y))
         if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
             self._y = self._y.ravel()
@@ -347,7 +352,7 @@ def _scorer(scoring: Any) -> Any:
     except (ValueError, TypeError):
         raise InvalidArgument(
             f"scoring={scoring!r} is no scorer. Give one of sklearn.metrics.get_scorer_names(), "
-            "\"score\", or a function of (estimator, X, y) that is higher for better ones."
+            '"score", or a function of (estimator, X, y) that is higher for better ones.'
         ) from None
 
 

@@ -45,7 +45,7 @@ class Trainer(Protocol[State]):
 AnyTrainer = (
     Trainer[Any] | type[Trainer[Any]] | Callable[..., Iterator[Any]] | Sequence[Callable[..., Any]]
 )
-"""What `search` takes: see `as_trainer`."""
+"""A trainer or its class, a generator function, or two or three functions: see `as_trainer`."""
 
 
 def arm_seed(seed: int, arm: int) -> int:

@@ -1,0 +1,49 @@
+"""Which runner a search uses, by what its caller said."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Literal
+
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.runners.processes import Processes
+from lastarm.runners.protocol import MakeRunner
+from lastarm.runners.serial import Serial
+
+AnyRunner = Literal["serial", "processes"] | MakeRunner | None
+
+
+def chosen_runner(
+    runner: AnyRunner,
+    workers: int | None = None,
+    pull_seconds: float | None = None,
+    *,
+    starts_processes: bool = False,
+) -> MakeRunner:
+    """What makes the runner: serial unless workers, or a limit of time, are asked for.
+
+    What a trainer has started can be ended for sure only with a worker that started it, so one
+    that `starts_processes` gets a worker.
+    """
+    if workers is not None:
+        workers = whole_number("workers", workers, 1, "how many pulls can be under way")
+    if runner is None:
+        apart = (workers or 1) > 1 or pull_seconds is not None or starts_processes
+        runner, workers = ("processes", workers or 1) if apart else ("serial", None)
+    if runner == "processes":
+        workers = workers or os.cpu_count() or 1
+        return partial(Processes, workers=workers, pull_seconds=pull_seconds)
+    if pull_seconds is not None or (workers or 1) > 1:
+        given = "workers" if pull_seconds is None else "pull_seconds"
+        raise InvalidArgument(
+            f"{given} will not do with runner={runner!r}: it is for worker processes, which can "
+            'be many and be stopped. Use runner="processes", or leave it out.'
+        )
+    if runner == "serial":
+        return Serial
+    if callable(runner):
+        return runner
+    raise InvalidArgument(
+        f'runner={runner!r} will not do: give "serial", "processes", or what makes a runner.'
+    )

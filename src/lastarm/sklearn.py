@@ -1,0 +1,488 @@
+"""The search as one of scikit-learn's estimators: fit, then predict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from math import isfinite, nan
+from numbers import Integral, Number, Real
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from lastarm.errors import AllArmsFailed, InvalidArgument, whole_number
+from lastarm.events import Event, Failure, Loss
+from lastarm.integers import ceil_log
+from lastarm.policies import POLICIES, SuccessiveHalving
+from lastarm.policy import Policy
+from lastarm.result import Result
+from lastarm.search import search
+from lastarm.space import Configs, Space, draw, size
+from lastarm.trainers import Config, arm_seed
+
+try:
+    from sklearn.exceptions import FitFailedWarning
+    from sklearn.metrics import check_scoring
+    from sklearn.utils import check_random_state, column_or_1d, get_tags
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+
+    from lastarm.trainers.estimators import Estimator, Trained
+except ImportError as error:
+    raise ImportError(
+        "scikit-learn is needed to search as its estimators do. Install it with "
+        "pip install 'lastarm[sklearn]'."
+    ) from error
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """scikit-learn has no types; this is what is used of it."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class MetaEstimatorMixin:
+        """Says that there is an estimator inside."""
+
+else:
+    from sklearn.base import BaseEstimator, MetaEstimatorMixin
+
+PULLS_AT_FIRST = 4  # of every arm, where no budget is given
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
+    """No arm could be fitted. Whoever gives bad data to scikit-learn awaits one of these two."""
+
+
+def _if_the_model_has(name: str) -> Callable[[Method], Method]:
+    """There is such a method if the model has it: the best one, or before `fit` the one given."""
+
+    def check(search: HalvingSearch) -> bool:
+        _require_refit(search, name)
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    decorated: Callable[[Method], Method] = available_if(check)
+    return decorated
+
+
+def _require_refit(search: HalvingSearch, name: str) -> None:
+    if not search.refit:
+        raise AttributeError(
+            f"`{name}` needs a model, and with refit=False there is none. Train one with "
+            '`best_params_`, or use refit=True or "keep".'
+        )
+
+
+class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
+    """Finds good settings of an estimator that can be trained in steps, and trains none twice.
+
+    >>> from lastarm import LogUniform
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> halving = HalvingSearch(SGDClassifier(), {"alpha": LogUniform(1e-6, 10)}, random_state=0)
+    >>> halving.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.8
+    True
+    >>> halving.n_candidates_, halving.n_resources_, halving.spent_.pulls
+    ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
+
+    All `n_arms` settings are trained a little, the worse half is dropped, and the rest goes on
+    from where it is. `budget` is the total of pulls: passes over the data, trees or iterations,
+    whatever the estimator can do (see `lastarm.trainers.estimators.Estimator`). Left out, it is
+    4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every setting has 4 pulls at first. Where
+    `param_distributions` (lists, lastarm's or scipy's distributions) hold fewer settings than
+    `n_arms`, all of them are tried, with a warning.
+
+    `policy` is the name of another policy, to which these numbers are given (`max_pulls` is then
+    an even share of the budget among the rungs), or one of `lastarm`'s with numbers of its own.
+
+    A setting is judged by `validation` of the rows, or with `cv` by folds, a pull then being one
+    of every fold's model. `scoring` is a scorer's name or a function of (estimator, X, y); left
+    out, it is the estimator's own `score`. There is no TEST part here: keep one of your own.
+
+    With refit=True the winner is trained on all rows, for as many pulls as the search gave it.
+    refit="keep" keeps the very model that the search trained, at no further cost, and False none.
+
+    A setting that raises is out, and has `error_score`; with "raise" its error ends the search.
+    Ctrl-C ends it with the best so far, and with a warning. `n_jobs` are worker processes (−1: one
+    for each core), which change nothing about the answer; `verbose` shows the progress.
+
+    After `fit` there are, as in scikit-learn's own searches, `best_params_`, `best_score_` (higher
+    is better), `best_index_`, `best_estimator_`, `scorer_`, `n_splits_`, `refit_time_`,
+    `multimetric_` and `cv_results_`; `n_resources_`, the levels in pulls at which settings were
+    compared, `n_candidates_`, how many were, and `n_iterations_`; `spent_`, what the search has
+    cost; and `result_`, all of it. `classes_`, `n_features_in_` and `feature_names_in_` are the
+    model's.
+
+    Row i of `cv_results_` is arm i as it was seen last: after `n_resources` pulls in all, at level
+    `iter` of `n_resources_` (0 and −1 if it was never pulled). The ranks put the recommended arm
+    first, then those that came further, and compare scores only among equals in that. The times
+    are all that the arm took so far, a fold.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Space,
+        *,
+        n_arms: int = 32,
+        budget: int | None = None,
+        policy: Policy | str | None = None,
+        eta: int = 2,
+        validation: float = 0.2,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        refit: bool | Literal["keep"] = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        error_score: float | Literal["raise"] = nan,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_arms = n_arms
+        self.budget = budget
+        self.policy = policy
+        self.eta = eta
+        self.validation = validation
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.error_score = error_score
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> HalvingSearch:
+        """Search, and train the best found as `refit` says."""
+        self._check_choices()
+        y = None if y is None else np.asarray(y)
+        if y is not None and y.ndim == 2 and not get_tags(self.estimator).target_tags.multi_output:
+            y = column_or_1d(y, warn=True)
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        seed = whole_number("random_state", seed, 0, "what all randomness is derived from")
+        trainer = Estimator(
+            self.estimator,
+            X,
+            y,
+            test=0,
+            validation=self.validation,
+            cv=self.cv,
+            scoring="score" if self.scoring is None else self.scoring,
+            seed=seed,
+        )
+        self.n_splits_ = len(trainer.splits)
+        if self.refit == "keep" and self.n_splits_ > 1:
+            raise InvalidArgument(
+                f'refit="keep" will not do with {self.n_splits_} folds: there is a model for each '
+                "of them. Use refit=True, or `validation` in place of `cv`."
+            )
+        self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
+        self.multimetric_ = False
+        policy, configs = self._policy(seed)
+        self.result_, told = self._search(trainer, policy, configs, seed)
+
+        best = self.result_.arm
+        assert best is not None
+        self.spent_ = self.result_.spent
+        self.best_index_ = best
+        self.best_params_ = dict(configs[best])
+        levels = Counter(event.pull.upto for events in told for event in events)
+        self.n_resources_ = sorted(levels)
+        self.n_candidates_ = [levels[level] for level in self.n_resources_]
+        self.n_iterations_ = len(levels)
+        self.cv_results_ = self._cv_results(configs, told)
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        if self.refit:
+            began, pulls = perf_counter(), int(self.cv_results_["n_resources"][best])
+            config, own_seed = configs[best], arm_seed(seed, best)
+            if self.refit == "keep":
+                # One that cannot be pickled is gone with its worker, and is trained again.
+                state = self.result_.state or trainer.train(trainer.start(config, own_seed), pulls)
+                self.best_estimator_ = state.model
+            else:
+                self.best_estimator_ = trainer.on_all_rows(config, own_seed, pulls)
+            self.refit_time_ = perf_counter() - began
+        return self
+
+    @_if_the_model_has("predict")
+    def predict(self, X: Any) -> Any:
+        """What the best model predicts."""
+        return self._best("predict").predict(X)
+
+    @_if_the_model_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """What the best model gives as probabilities of the classes."""
+        return self._best("predict_proba").predict_proba(X)
+
+    @_if_the_model_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of these."""
+        return self._best("predict_log_proba").predict_log_proba(X)
+
+    @_if_the_model_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """The best model's decision function."""
+        return self._best("decision_function").decision_function(X)
+
+    @_if_the_model_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """The best model's score of each row."""
+        return self._best("score_samples").score_samples(X)
+
+    @_if_the_model_has("transform")
+    def transform(self, X: Any) -> Any:
+        """The rows as the best model transforms them."""
+        return self._best("transform").transform(X)
+
+    @_if_the_model_has("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """The rows that the best model would transform into these."""
+        return self._best("inverse_transform").inverse_transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """What `scoring` says of the best model on these rows: higher is better."""
+        best = self._best("score")
+        return float(self.scorer_(best, X) if y is None else self.scorer_(best, X, y))
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that the best model knows."""
+        return self._best("classes_").classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features there are."""
+        number: int = self._best("n_features_in_").n_features_in_
+        return number
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Their names, where they have any."""
+        return self._best("feature_names_in_").feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), deepcopy(get_tags(self.estimator))
+        tags.estimator_type = inner.estimator_type
+        tags.target_tags = inner.target_tags
+        tags.transformer_tags = inner.transformer_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.input_tags = inner.input_tags
+        tags.no_validation = inner.no_validation
+        tags.non_deterministic = inner.non_deterministic
+        return tags
+
+    def _best(self, name: str) -> Any:
+        _require_refit(self, name)
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def _check_choices(self) -> None:
+        if self.refit not in (True, False, "keep"):
+            raise InvalidArgument(
+                f"refit={self.refit!r} will not do: True trains the best on all rows, "
+                '"keep" keeps the model that the search trained, and False none.'
+            )
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+            raise InvalidArgument(
+                f"error_score={self.error_score!r} will not do: give the score of settings that "
+                'fail, a number, or "raise".'
+            )
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise InvalidArgument(
+                f"scoring={self.scoring!r} will not do: settings are compared by one figure. Give "
+                "a scorer's name, or a function of (estimator, X, y)."
+            )
+
+    def _policy(self, seed: int) -> tuple[Policy, list[dict[str, Any]]]:
+        """The policy, and the configs of its arms."""
+        policy = SuccessiveHalving.name if self.policy is None else self.policy
+        own = None if isinstance(policy, str) else policy
+        if policy not in POLICIES and not hasattr(own, "arms"):
+            raise InvalidArgument(
+                f"policy={policy!r} is no policy. Give one of {', '.join(POLICIES)}, or one of "
+                "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
+            )
+        configs = _drawn(self.param_distributions, own.arms if own else self.n_arms, seed)
+        arms = len(configs)
+        if own:
+            return replace(own, arms=arms), configs
+        eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
+        rungs = max(1, ceil_log(arms, eta))
+        budget = self.budget
+        if budget is None:
+            budget = PULLS_AT_FIRST * arms * rungs
+        budget = whole_number("budget", budget, 1, "the total of pulls over all settings")
+        given = {
+            "arms": arms,
+            "budget": budget,
+            "eta": eta,
+            "max_pulls": max(1, budget // rungs),
+            "seed": seed,
+        }
+        kind = POLICIES[str(policy)]
+        fields = kind.__dataclass_fields__
+        return kind(**{k: v for k, v in given.items() if k in fields}), configs
+
+    def _search(
+        self, trainer: Estimator, policy: Policy, configs: list[dict[str, Any]], seed: int
+    ) -> tuple[Result, list[list[Loss | Failure]]]:
+        """The result, and all that was seen of each arm."""
+        told: list[list[Loss | Failure]] = [[] for _ in configs]
+
+        def note(event: Event) -> None:
+            match event:
+                case Failure(retried=False) if self.error_score == "raise":
+                    _raise_again(trainer, configs[event.pull.arm], seed, event)
+                case Loss() | Failure(retried=False):
+                    told[event.pull.arm].append(event)
+
+        workers = 1 if self.n_jobs is None else self.n_jobs
+        if workers < 0:
+            workers = max(1, (os.cpu_count() or 1) + 1 + workers)
+        try:
+            result = search(
+                FoldByFold(trainer),
+                Configs(configs),
+                policy=policy,
+                workers=workers,
+                seed=seed,
+                on_event=note,
+                progress=bool(self.verbose),
+            )
+        except AllArmsFailed as error:
+            raise AllFitsFailed(error.causes) from error
+        if result.stopped_by == signal.SIGTERM:
+            signal.raise_signal(signal.SIGTERM)  # it was meant for the program, not for the search
+        if result.arm is None:
+            raise KeyboardInterrupt
+        if not result.complete:
+            warnings.warn(
+                f"the search was stopped after {result.spent.pulls} pulls of {policy.budget}; the "
+                "best so far is taken",
+                stacklevel=3,
+            )
+        if result.failures:
+            causes = Counter(failure.error for failure in result.failures.values())
+            shown = "; ".join(f"{error} ({count})" for error, count in causes.most_common(5))
+            warnings.warn(
+                f"{len(result.failures)} of {len(configs)} settings failed, and have the score "
+                f'{self.error_score}: {shown}. See error_score="raise".',
+                FitFailedWarning,
+                stacklevel=3,
+            )
+        return result, told
+
+    def _cv_results(
+        self, configs: list[dict[str, Any]], told: list[list[Loss | Failure]]
+    ) -> dict[str, Any]:
+        folds = range(self.n_splits_)
+        scores = np.full((len(configs), self.n_splits_), nan)
+        for arm, events in enumerate(told):
+            match events[-1:]:
+                case [Failure()]:
+                    scores[arm] = self.error_score
+                case [Loss(metrics=dict() as seen)]:
+                    scores[arm] = [float(seen[f"split{fold}_test_score"]) for fold in folds]
+        with np.errstate(invalid="ignore"):  # a score may be infinite
+            means, deviations = scores.mean(axis=1), scores.std(axis=1)
+        level = [events[-1].pull.upto if events else 0 for events in told]
+        order = []
+        for arm, events in enumerate(told):
+            out = not events or isinstance(events[-1], Failure) or not isfinite(means[arm])
+            place = (0, 0.0) if out else (-level[arm], -means[arm])
+            order.append((arm != self.best_index_, out, *place))
+        in_order = sorted(order)
+        names = list(dict.fromkeys(name for config in configs for name in config))
+        work = [[event.work for event in events] for events in told]
+        return {
+            "mean_fit_time": np.array(
+                [sum(done.train_seconds for done in arm) / self.n_splits_ for arm in work]
+            ),
+            "mean_score_time": np.array(
+                [sum(done.loss_seconds for done in arm) / self.n_splits_ for arm in work]
+            ),
+            **{f"param_{name}": _column(name, configs) for name in names},
+            "params": [dict(config) for config in configs],
+            **{f"split{fold}_test_score": scores[:, fold] for fold in folds},
+            "mean_test_score": means,
+            "std_test_score": deviations,
+            "rank_test_score": np.array([1 + bisect_left(in_order, arm) for arm in order]),
+            "n_resources": np.array(level),
+            "iter": np.array([bisect_left([0, *self.n_resources_], upto) - 1 for upto in level]),
+        }
+
+
+class FoldByFold:
+    """The trainer, telling the score of each fold beside the loss."""
+
+    def __init__(self, trainer: Estimator) -> None:
+        self._trainer = trainer
+        self.start, self.train = trainer.start, trainer.train
+
+    def loss(self, state: Trained) -> Mapping[str, float]:
+        """The mean, and what it is the mean of."""
+        losses = self._trainer.losses(state)
+        scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
+        return {"loss": float(np.mean(losses)), **scores}
+
+
+def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
+    """So many configs, or all there are."""
+    n_arms = whole_number("n_arms", n_arms, 1, "how many settings are tried")
+    most = size(space)
+    arms = n_arms if most is None else min(n_arms, most)
+
+    def too_many(arms: int) -> bool:
+        try:
+            draw(space, arms, seed)
+        except InvalidArgument:
+            return True
+        return False
+
+    if arms > 1 and isinstance(space, list | tuple):  # its parts may share configs
+        arms = bisect_left(range(2, arms + 1), True, key=too_many) + 1
+    configs = draw(space, arms, seed)
+    if arms < n_arms:
+        warnings.warn(
+            f"there are only {arms} settings to choose from, fewer than n_arms={n_arms}: all of "
+            "them are tried",
+            stacklevel=4,
+        )
+    return configs
+
+
+def _raise_again(trainer: Estimator, config: Config, seed: int, failure: Failure) -> None:
+    """The error of an arm itself: it is trained again, here, since only its words are told."""
+    arm, upto = failure.pull.arm, failure.pull.upto
+    if failure.traceback:  # else its worker died, and so might we
+        try:
+            trainer.losses(trainer.train(trainer.start(config, arm_seed(seed, arm)), upto))
+        except SystemExit as end:
+            raise RuntimeError(f"{dict(config)} failed: {failure.error}") from end
+    raise RuntimeError(f"{dict(config)} failed: {failure.error}\n{failure.traceback}".rstrip())
+
+
+def _column(name: str, configs: list[dict[str, Any]]) -> Any:
+    """What each arm has under that name, masked where it has nothing."""
+    values = [config[name] for config in configs if name in config]
+    numbers = all(isinstance(value, Number) for value in values)
+    dtype = np.array(values).dtype if numbers else object
+    column = np.ma.MaskedArray(np.zeros(len(configs), dtype), mask=True)
+    for arm, config in enumerate(configs):
+        if name in config:
+            column[arm] = config[name]
+    return column
