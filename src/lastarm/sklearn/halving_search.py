@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import warnings
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
-from math import isfinite, nan
-from numbers import Integral, Number, Real
+from math import nan
+from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.utils import check_random_state, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from lastarm.errors import AllArmsFailed, InvalidArgument, whole_number
-from lastarm.events import Event, Failure, Loss
-from lastarm.integers import ceil_log
-from lastarm.policies import POLICIES, SuccessiveHalving
+from lastarm.errors import InvalidArgument, whole_number
 from lastarm.policy import Policy
-from lastarm.result import Result
-from lastarm.search import search
-from lastarm.space import Configs, Space, draw, size
-from lastarm.trainers import Config, arm_seed
-
-try:
-    from sklearn.exceptions import FitFailedWarning
-    from sklearn.metrics import check_scoring
-    from sklearn.utils import check_random_state, column_or_1d, get_tags
-    from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted
-
-    from lastarm.trainers.estimators import Estimator, Trained
-except ImportError as error:
-    raise ImportError(
-        "scikit-learn is needed to search as its estimators do. Install it with "
-        "pip install 'lastarm[sklearn]'."
-    ) from error
+from lastarm.sklearn.arms import policy_and_configs
+from lastarm.sklearn.results import cv_results
+from lastarm.sklearn.searching import searched
+from lastarm.space import Space
+from lastarm.trainers import arm_seed
+from lastarm.trainers.estimators import Estimator
 
 if TYPE_CHECKING:
 
@@ -54,13 +38,7 @@ if TYPE_CHECKING:
 else:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
-PULLS_AT_FIRST = 4  # of every arm, where no budget is given
-
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
-    """No arm could be fitted. Whoever gives bad data to scikit-learn awaits one of these two."""
 
 
 def _if_the_model_has(name: str) -> Callable[[Method], Method]:
@@ -191,8 +169,23 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             )
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
         self.multimetric_ = False
-        policy, configs = self._policy(seed)
-        self.result_, told = self._search(trainer, policy, configs, seed)
+        policy, configs = policy_and_configs(
+            self.policy,
+            self.param_distributions,
+            n_arms=self.n_arms,
+            budget=self.budget,
+            eta=self.eta,
+            seed=seed,
+        )
+        self.result_, told = searched(
+            trainer,
+            policy,
+            configs,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            error_score=self.error_score,
+            progress=bool(self.verbose),
+        )
 
         best = self.result_.arm
         assert best is not None
@@ -203,7 +196,14 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         self.n_resources_ = sorted(levels)
         self.n_candidates_ = [levels[level] for level in self.n_resources_]
         self.n_iterations_ = len(levels)
-        self.cv_results_ = self._cv_results(configs, told)
+        self.cv_results_ = cv_results(
+            configs,
+            told,
+            best=best,
+            levels=self.n_resources_,
+            n_splits=self.n_splits_,
+            error_score=self.error_score,
+        )
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         if self.refit:
             began, pulls = perf_counter(), int(self.cv_results_["n_resources"][best])
@@ -306,183 +306,3 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
                 f"scoring={self.scoring!r} will not do: settings are compared by one figure. Give "
                 "a scorer's name, or a function of (estimator, X, y)."
             )
-
-    def _policy(self, seed: int) -> tuple[Policy, list[dict[str, Any]]]:
-        """The policy, and the configs of its arms."""
-        policy = SuccessiveHalving.name if self.policy is None else self.policy
-        own = None if isinstance(policy, str) else policy
-        if policy not in POLICIES and not hasattr(own, "arms"):
-            raise InvalidArgument(
-                f"policy={policy!r} is no policy. Give one of {', '.join(POLICIES)}, or one of "
-                "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
-            )
-        configs = _drawn(self.param_distributions, own.arms if own else self.n_arms, seed)
-        arms = len(configs)
-        if own:
-            return replace(own, arms=arms), configs
-        eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
-        rungs = max(1, ceil_log(arms, eta))
-        budget = self.budget
-        if budget is None:
-            budget = PULLS_AT_FIRST * arms * rungs
-        budget = whole_number("budget", budget, 1, "the total of pulls over all settings")
-        given = {
-            "arms": arms,
-            "budget": budget,
-            "eta": eta,
-            "max_pulls": max(1, budget // rungs),
-            "seed": seed,
-        }
-        kind = POLICIES[str(policy)]
-        fields = kind.__dataclass_fields__
-        return kind(**{k: v for k, v in given.items() if k in fields}), configs
-
-    def _search(
-        self, trainer: Estimator, policy: Policy, configs: list[dict[str, Any]], seed: int
-    ) -> tuple[Result, list[list[Loss | Failure]]]:
-        """The result, and all that was seen of each arm."""
-        told: list[list[Loss | Failure]] = [[] for _ in configs]
-
-        def note(event: Event) -> None:
-            match event:
-                case Failure(retried=False) if self.error_score == "raise":
-                    _raise_again(trainer, configs[event.pull.arm], seed, event)
-                case Loss() | Failure(retried=False):
-                    told[event.pull.arm].append(event)
-
-        workers = 1 if self.n_jobs is None else self.n_jobs
-        if workers < 0:
-            workers = max(1, (os.cpu_count() or 1) + 1 + workers)
-        try:
-            result = search(
-                FoldByFold(trainer),
-                Configs(configs),
-                policy=policy,
-                workers=workers,
-                seed=seed,
-                on_event=note,
-                progress=bool(self.verbose),
-            )
-        except AllArmsFailed as error:
-            raise AllFitsFailed(error.causes) from error
-        if result.stopped_by == signal.SIGTERM:
-            signal.raise_signal(signal.SIGTERM)  # it was meant for the program, not for the search
-        if result.arm is None:
-            raise KeyboardInterrupt
-        if not result.complete:
-            warnings.warn(
-                f"the search was stopped after {result.spent.pulls} pulls of {policy.budget}; the "
-                "best so far is taken",
-                stacklevel=3,
-            )
-        if result.failures:
-            causes = Counter(failure.error for failure in result.failures.values())
-            shown = "; ".join(f"{error} ({count})" for error, count in causes.most_common(5))
-            warnings.warn(
-                f"{len(result.failures)} of {len(configs)} settings failed, and have the score "
-                f'{self.error_score}: {shown}. See error_score="raise".',
-                FitFailedWarning,
-                stacklevel=3,
-            )
-        return result, told
-
-    def _cv_results(
-        self, configs: list[dict[str, Any]], told: list[list[Loss | Failure]]
-    ) -> dict[str, Any]:
-        folds = range(self.n_splits_)
-        scores = np.full((len(configs), self.n_splits_), nan)
-        for arm, events in enumerate(told):
-            match events[-1:]:
-                case [Failure()]:
-                    scores[arm] = self.error_score
-                case [Loss(metrics=dict() as seen)]:
-                    scores[arm] = [float(seen[f"split{fold}_test_score"]) for fold in folds]
-        with np.errstate(invalid="ignore"):  # a score may be infinite
-            means, deviations = scores.mean(axis=1), scores.std(axis=1)
-        level = [events[-1].pull.upto if events else 0 for events in told]
-        order = []
-        for arm, events in enumerate(told):
-            out = not events or isinstance(events[-1], Failure) or not isfinite(means[arm])
-            place = (0, 0.0) if out else (-level[arm], -means[arm])
-            order.append((arm != self.best_index_, out, *place))
-        in_order = sorted(order)
-        names = list(dict.fromkeys(name for config in configs for name in config))
-        work = [[event.work for event in events] for events in told]
-        return {
-            "mean_fit_time": np.array(
-                [sum(done.train_seconds for done in arm) / self.n_splits_ for arm in work]
-            ),
-            "mean_score_time": np.array(
-                [sum(done.loss_seconds for done in arm) / self.n_splits_ for arm in work]
-            ),
-            **{f"param_{name}": _column(name, configs) for name in names},
-            "params": [dict(config) for config in configs],
-            **{f"split{fold}_test_score": scores[:, fold] for fold in folds},
-            "mean_test_score": means,
-            "std_test_score": deviations,
-            "rank_test_score": np.array([1 + bisect_left(in_order, arm) for arm in order]),
-            "n_resources": np.array(level),
-            "iter": np.array([bisect_left([0, *self.n_resources_], upto) - 1 for upto in level]),
-        }
-
-
-class FoldByFold:
-    """The trainer, telling the score of each fold beside the loss."""
-
-    def __init__(self, trainer: Estimator) -> None:
-        self._trainer = trainer
-        self.start, self.train = trainer.start, trainer.train
-
-    def loss(self, state: Trained) -> Mapping[str, float]:
-        """The mean, and what it is the mean of."""
-        losses = self._trainer.losses(state)
-        scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
-        return {"loss": float(np.mean(losses)), **scores}
-
-
-def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
-    """So many configs, or all there are."""
-    n_arms = whole_number("n_arms", n_arms, 1, "how many settings are tried")
-    most = size(space)
-    arms = n_arms if most is None else min(n_arms, most)
-
-    def too_many(arms: int) -> bool:
-        try:
-            draw(space, arms, seed)
-        except InvalidArgument:
-            return True
-        return False
-
-    if arms > 1 and isinstance(space, list | tuple):  # its parts may share configs
-        arms = bisect_left(range(2, arms + 1), True, key=too_many) + 1
-    configs = draw(space, arms, seed)
-    if arms < n_arms:
-        warnings.warn(
-            f"there are only {arms} settings to choose from, fewer than n_arms={n_arms}: all of "
-            "them are tried",
-            stacklevel=4,
-        )
-    return configs
-
-
-def _raise_again(trainer: Estimator, config: Config, seed: int, failure: Failure) -> None:
-    """The error of an arm itself: it is trained again, here, since only its words are told."""
-    arm, upto = failure.pull.arm, failure.pull.upto
-    if failure.traceback:  # else its worker died, and so might we
-        try:
-            trainer.losses(trainer.train(trainer.start(config, arm_seed(seed, arm)), upto))
-        except SystemExit as end:
-            raise RuntimeError(f"{dict(config)} failed: {failure.error}") from end
-    raise RuntimeError(f"{dict(config)} failed: {failure.error}\n{failure.traceback}".rstrip())
-
-
-def _column(name: str, configs: list[dict[str, Any]]) -> Any:
-    """What each arm has under that name, masked where it has nothing."""
-    values = [config[name] for config in configs if name in config]
-    numbers = all(isinstance(value, Number) for value in values)
-    dtype = np.array(values).dtype if numbers else object
-    column = np.ma.MaskedArray(np.zeros(len(configs), dtype), mask=True)
-    for arm, config in enumerate(configs):
-        if name in config:
-            column[arm] = config[name]
-    return column

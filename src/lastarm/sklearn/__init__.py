@@ -1,0 +1,14 @@
+"""The search as one of scikit-learn's estimators: fit, then predict."""
+
+try:
+    from lastarm.sklearn.halving_search import HalvingSearch
+    from lastarm.sklearn.searching import AllFitsFailed
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ImportError(
+        "scikit-learn is needed to search as its estimators do. Install it with "
+        "pip install 'lastarm[sklearn]'."
+    ) from error
+
+__all__ = ["AllFitsFailed", "HalvingSearch"]
