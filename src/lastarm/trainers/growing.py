@@ -86,21 +86,48 @@ def passes(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness)
 
 
 def lightgbm_trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
-    """LightGBM: each pull goes on from the booster of the one before."""
-    model.set_params(n_estimators=lesson.steps)
-    for pull in range(done, upto):
-        random.of(pull)
-        model.fit(lesson.X, lesson.y, init_model=model.booster_ if pull else None)
-    model.set_params(n_estimators=upto * lesson.steps)
+    """LightGBM: goes on from its own booster."""
+    _boosted(model, lesson, done, upto, random, lambda: {"init_model": model.booster_})
 
 
 def xgboost_trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
-    """XGBoost: each pull goes on from the booster of the one before."""
-    model.set_params(n_estimators=lesson.steps)
-    for pull in range(done, upto):
+    """XGBoost: goes on from its own booster."""
+    _boosted(model, lesson, done, upto, random, lambda: {"xgb_model": model.get_booster()})
+
+
+def _boosted(
+    model: Any,
+    lesson: Lesson,
+    done: int,
+    upto: int,
+    random: Randomness,
+    before: Callable[[], dict[str, Any]],
+) -> None:
+    # Each call looks at all rows anew, so that few calls are better; but a booster that draws rows
+    # or features begins with its first numbers in each, so that then every pull has its own.
+    pulls = range(done, upto) if _draws(model) else [done]
+    for pull in pulls:
         random.of(pull)
-        model.fit(lesson.X, lesson.y, xgb_model=model.get_booster() if pull else None)
+        model.set_params(n_estimators=lesson.steps * ((upto - done) // len(pulls)))
+        model.fit(lesson.X, lesson.y, **(before() if pull else {}))
     model.set_params(n_estimators=upto * lesson.steps)
+
+
+def _draws(booster: Any) -> bool:
+    """Whether it may draw anything at random: what is not known to be harmless may."""
+    given = booster.get_params()
+    usual = type(booster)().get_params()
+    harmless = {
+        **dict.fromkeys(("booster", "boosting_type"), (None, "gbtree", "gbdt")),
+        **dict.fromkeys(("subsample", "num_parallel_tree", "sampling_method"), (None, 1)),
+        **dict.fromkeys((name for name in usual if name.startswith("colsample")), (None, 1)),
+        **dict.fromkeys(("early_stopping_rounds", "callbacks"), (None,)),
+        **dict.fromkeys(("verbose", "verbosity"), (given.get("verbose"), given.get("verbosity"))),
+    }
+    return any(
+        value not in harmless[name] if name in harmless else name not in usual
+        for name, value in given.items()
+    )
 
 
 def trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
