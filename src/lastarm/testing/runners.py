@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lastarm.events import Pull
+from lastarm.events import Pull, Told
 from lastarm.policies import SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.result import Result
-from lastarm.runners import Arms, MakeRunner, Serial
+from lastarm.runners import Arms, MakeRunner, Runner, Serial
 from lastarm.search import search
 from lastarm.space import Configs
 from lastarm.testing.games import FINITE
@@ -100,7 +100,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
                         pull = to_start.pop()
                         runner.start(pull, attempt)
                         awaited.add((pull, attempt))
-                    for result in runner.wait(60.0):
+                    for result in _waited(runner):
                         assert 1 <= result.work.attempt <= attempt, "nobody began that attempt"
                         awaited.discard((result.pull, result.work.attempt))
 
@@ -145,6 +145,13 @@ def _same_answers(
         if not retries:  # else the last of many attempts may have ended otherwise
             assert theirs.spent.repeated == 0, (policy, configs)
             assert _errors(theirs) == _errors(ours), (policy, configs)
+
+
+def _waited(runner: Runner) -> list[Told]:
+    for _ in range(100):
+        if results := runner.wait(0.6):
+            return results
+    raise AssertionError("a pull that was started has not come back")
 
 
 def _errors(result: Result) -> dict[int, str]:
