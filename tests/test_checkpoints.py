@@ -1,6 +1,7 @@
 """Checkpoints: trained states survive, and whatever befalls them changes no answer."""
 
 import errno
+import os
 import pickle
 import shutil
 import stat
@@ -234,6 +235,45 @@ def test_states_that_do_not_fit_into_memory_go_to_the_folder(tmp_path: Path, mem
     assert len(files) == 30 - len(result.failures) if memory == 0 else 0 < len(files) < 28
     assert len(result.state[2]) == 18_000 // 8
     assert not list(tmp_path.iterdir()), "nobody could use them without a journal"
+
+
+def test_what_memory_has_no_room_for_stays_within_the_disk_limit(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def watch(_: Event) -> None:
+        sizes.append(sum(file.stat().st_size for file in tmp_path.glob("*/*.state")))
+
+    kept = Checkpoints(tmp_path, memory=0, disk=100_000)
+    trainer = Counting(weight=18_000)
+    result = search(trainer, LIMITS, policy=HALVING, checkpoints=kept, on_event=watch)
+    assert result.digest == WHOLE.digest
+    assert 0 < max(sizes) <= 100_000
+    assert trainer.steps == result.spent.pulls + result.spent.repeated
+
+
+def test_searches_with_journals_of_one_name_can_share_a_folder(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        (tmp_path / part).mkdir()
+    crashed(tmp_path / "a" / "j", checkpoints=tmp_path / "states")
+    resumed(tmp_path / "b" / "j", checkpoints=tmp_path / "states")
+    result, _ = resumed(tmp_path / "a" / "j", checkpoints=tmp_path / "states")
+    assert result.spent.repeated == 0
+
+
+def test_a_trainer_that_changes_the_folder_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wandering(Counting):
+        def train(self, state: list[Any], pulls: int) -> list[Any]:
+            os.chdir("/")
+            return super().train(state, pulls)
+
+    monkeypatch.chdir(tmp_path)
+    found = partial(search, Wandering(), LIMITS, policy=HALVING, checkpoints="states")
+    with pytest.raises(Stopped):
+        found(journal=tmp_path / "j", on_event=stop_after(20))
+    monkeypatch.chdir(tmp_path)
+    assert found(journal=tmp_path / "j").spent.repeated == 0
 
 
 def test_without_checkpoints_nothing_is_written(tmp_path: Path) -> None:

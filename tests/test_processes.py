@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
-from lastarm.errors import AllArmsFailed, InvalidArgument, Stuck
+from lastarm.errors import AllArmsFailed, CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
 from lastarm.testing import runner_checks
@@ -109,6 +109,84 @@ def test_all_arms_taking_their_workers_down_is_one_error_that_lists_the_causes(
     with pytest.raises(AllArmsFailed, match=r"its worker died \(killed by SIGKILL\).*3 of 3"):
         search(Ill(), configs, policy=UniformAllocation(3, 3), workers=2, journal=tmp_path / "j")
     assert len(read(tmp_path / "j")) == 1 + 3 * 3 * 2
+
+
+def test_a_suspect_runs_alone_before_it_is_blamed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    class Logged(Ill):
+        def train(self, state: list[Any], pulls: int) -> list[Any]:
+            def note(what: str) -> None:
+                with log.open("a") as file:
+                    file.write(f"{what} {state[0]['arm']}\n")
+
+            note("begin")
+            time.sleep(0.02)
+            trained = super().train(state, pulls)
+            note("end")
+            return trained
+
+    configs: list[dict[str, Any]] = [{"loss": float(k), "arm": k} for k in range(20)]
+    configs[0]["does"] = "die"
+    search(Logged(), Configs(configs), policy=UniformAllocation(20, 20), workers=2)
+    lines = [line.split() for line in log.read_text().splitlines()]
+    last = [n for n, line in enumerate(lines) if line == ["begin", "0"]][-1]
+    under_way: set[str] = set()
+    for what, arm in lines[: last + 1]:
+        under_way = under_way | {arm} if what == "begin" else under_way - {arm}
+    assert under_way == {"0"}, "all others had ended"
+    assert len(lines) == last + 1 or lines[last + 1][0] == "begin"
+
+
+def test_a_death_is_noticed_while_a_forked_child_lives() -> None:
+    class Forking(Ill):
+        def train(self, state: list[Any], pulls: int) -> list[Any]:
+            if state[0].get("does") == "die" and os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+            return super().train(state, pulls)
+
+    configs = Configs([{"loss": 0.0, "does": "die"}, {"loss": 1.0}])
+    began = time.monotonic()
+    result = search(Forking(), configs, policy=UniformAllocation(2, 2), workers=2)
+    assert result.arm == 1
+    assert "its worker died" in result.failures[0].error
+    assert time.monotonic() - began < 30
+
+
+class Odd:
+    """Can be sent, and cannot be loaded."""
+
+    def __reduce__(self) -> Any:
+        return exec, ("raise LookupError('not on this side')",)
+
+
+def test_a_config_that_cannot_be_sent_or_loaded_is_its_arms_failure() -> None:
+    configs = Configs([{"x": Odd()}, {"x": threading.Lock()}, {"x": 1}])
+
+    def generator(config: dict[str, Any]) -> Iterator[float]:
+        while True:
+            yield 0.5
+
+    result = search(generator, configs, policy=UniformAllocation(3, 3), workers=2)
+    assert result.arm == 2
+    assert "LookupError: not on this side" in result.failures[0].error
+    assert "cannot be sent to a worker: TypeError" in result.failures[1].error
+
+
+def test_a_checkpoint_that_a_worker_cannot_write_stops_the_search(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointNotWritten, match="arm-"):
+        search(
+            Drifting(),
+            LIMITS,
+            policy=HALVING,
+            workers=2,
+            journal=tmp_path / "j.jsonl",
+            checkpoints=tmp_path / "file" / "states",
+        )
+    result = search(Drifting(), LIMITS, policy=HALVING, journal=tmp_path / "j.jsonl")
+    assert result.digest == search(Drifting(), LIMITS, policy=HALVING).digest
 
 
 def test_a_worker_that_dies_is_replaced_and_only_its_pull_is_done_again(tmp_path: Path) -> None:
@@ -218,11 +296,15 @@ def test_a_worker_that_uses_too_much_memory_is_replaced_between_pulls(tmp_path: 
     def watch(event: Event) -> None:
         workers.update(_children())
 
-    found = partial(search, Drifting(), LIMITS, policy=HALVING)
-    runner = partial(Processes, workers=2, worker_memory=1)  # whatever they use is too much
-    result = found(runner=runner, on_event=watch)
-    assert result.digest == found().digest
-    assert len(workers) > 10
+    class Leaking(Drifting):
+        def start(self, config: Config, seed: int) -> list[Any]:
+            vars(sys).setdefault("leaked", []).append(bytearray(b"x" * 2**26))
+            return super().start(config, seed)
+
+    runner = partial(Processes, workers=2, worker_memory=2**27)
+    result = search(Leaking(), LIMITS, policy=HALVING, runner=runner, on_event=watch)
+    assert result.digest == search(Drifting(), LIMITS, policy=HALVING).digest
+    assert len(workers) > 6
     assert result.spent.repeated == 0
 
 

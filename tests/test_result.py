@@ -55,6 +55,21 @@ def test_it_can_be_had_as_a_dataframe(result: Any) -> None:
     assert list(curves.columns) == ["arm", "pulls", "loss"]
 
 
+def test_settings_and_metrics_have_columns_of_their_own() -> None:
+    def arm(config: Config) -> Iterator[dict[str, float]]:
+        while True:
+            yield {"loss": 0.5, "accuracy": 0.25, "error": 1.0}
+
+    space = {"loss": Choice("hinge", "log"), "x": Uniform(0, 1)}
+    found = search(arm, space, policy=SuccessiveHalving(4, 16))
+    frame = found.to_dataframe()
+    assert list(frame.columns) == ["arm", "param_loss", "x", "pulls", "loss", "error"]
+    assert set(frame["param_loss"]) <= {"hinge", "log"}
+    curves = found.to_dataframe(curves=True)
+    assert list(curves.columns) == ["arm", "pulls", "loss", "accuracy", "metric_error"]
+    assert found.metrics[0][found.curves[0][0][0]] == {"accuracy": 0.25, "error": 1.0}
+
+
 def test_include_comes_first_and_the_rest_is_drawn_by_the_seed(result: Any) -> None:
     assert result.configs[0] == {"x": 0.5, "kind": "bad"}
     other = search(arms, SPACE, policy=SuccessiveHalving(8, 96), seed=3)

@@ -2,7 +2,9 @@
 
 import math
 import os
+import pickle
 import signal
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -24,7 +26,16 @@ from lastarm import (
     search,
 )
 from lastarm.canonical import fingerprint
-from lastarm.errors import AllArmsFailed, InvalidArgument, LastarmError, OtherSearch, Stuck
+from lastarm.errors import (
+    AllArmsFailed,
+    BudgetTooSmall,
+    CheckpointNotWritten,
+    InvalidArgument,
+    JournalNotWritten,
+    LastarmError,
+    OtherSearch,
+    Stuck,
+)
 from lastarm.events import Closed, Event, Work
 from lastarm.journal import read
 from lastarm.ledger import Ledger
@@ -412,3 +423,70 @@ def test_what_is_a_configuration_in_one_string() -> None:
     assert fingerprint(np.array(["a", None])) == fingerprint(np.array(["a", None], dtype=object))
     assert fingerprint(np.float64(0.5)) == fingerprint(0.5)
     assert fingerprint({"a": 1, 2: "b"}) == fingerprint({2: "b", "a": np.int32(1)})
+
+
+def test_errors_survive_being_sent_to_another_process() -> None:
+    disk = OSError(28, "No space left on device")
+    for error in (
+        CheckpointNotWritten("some/path", disk),
+        JournalNotWritten("some/path", disk),
+        BudgetTooSmall(budget=1, arms=2, least=3, most_arms=1),
+        AllArmsFailed({0: "boom"}),
+        OtherSearch("some/path", [("seed", 0, 1)]),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)
+
+
+def test_system_exit_is_nobodys_but_that_arms() -> None:
+    def arms(config: Config, resume: Any = None) -> Any:
+        for level in range(1, 10**6):
+            yield (lambda: sys.exit(3)) if config["loss"] == 0 else config["loss"], level
+
+    result = search(arms, CONFIGS, policy=SuccessiveHalving(16, 128))
+    assert result.failures[0].error == "SystemExit: 3"
+    assert result.config == {"loss": 1 / 16}
+
+    class Leaving(Counting):
+        def test(self, state: list[int]) -> float:
+            sys.exit(4)
+
+    with pytest.warns(UserWarning, match="SystemExit"):
+        left = search(Leaving(), CONFIGS, policy=SuccessiveHalving(16, 128))
+    assert left.arm == 0
+
+
+def test_attempts_are_counted_across_a_crash(tmp_path: Path) -> None:
+    class Failing(Counting):
+        def train(self, state: list[int], pulls: int) -> list[int]:
+            if state[0] == 0:
+                raise ConnectionError("try again")
+            return super().train(state, pulls)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(event: Event) -> None:
+        if isinstance(event, Failure) and event.work.attempt == 2:
+            raise Stopped
+
+    found = partial(
+        search,
+        Failing(),
+        CONFIGS,
+        policy=UniformAllocation(16, 16),
+        retries=2,
+        journal=tmp_path / "j.jsonl",
+    )
+    with pytest.raises(Stopped):
+        found(on_event=stop)
+    found()
+    attempts = [e.work.attempt for e in read(tmp_path / "j.jsonl") if isinstance(e, Failure)]
+    assert attempts == [1, 2, 3]
+
+
+def test_without_standard_error_it_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128)).complete

@@ -371,6 +371,21 @@ def test_a_program_ends_with_the_search_with_all_that_it_started(
         time.sleep(0.05)
 
 
+def test_a_program_has_the_users_environment_and_leaves_nothing_running(
+    capsys: pytest.CaptureFixture[str], alive: Callable[[int], bool]
+) -> None:
+    Path("env.sh").write_text(
+        'echo "${PYTHONPATH-none}" >> paths\nsleep 600 &\necho $! >> pids\n'
+        'ln -sfn "$1/a" "$1/latest"; echo 1 > "$1/a"; cat "$1/latest" > /dev/null && echo 0.5\n'
+    )
+    os.environ.pop("PYTHONPATH", None)
+    found = asked(capsys, *TUNE, "--journal", "j.jsonl", "--", "sh", "env.sh", "{state}")
+    assert set(Path("paths").read_text().split()) == {"none"}
+    assert found["repeated"] == 0
+    assert len(sleepers()) == 14
+    assert not any(map(alive, sleepers()))
+
+
 def test_show_of_what_is_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be read" in refused(capsys, "show", "missing.jsonl", code=3)
     assert "damaged at line 1" in refused(capsys, "show", "train.py", code=3)

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 class LastarmError(Exception):
     """The root of the tree."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As they were worded: most are made of more than their message."""
+        return _as_worded, (type(self), str(self), self.__dict__)
+
+
+def _as_worded(kind: type[LastarmError], message: str, fields: dict[str, Any]) -> LastarmError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(fields)
+    return error
+
 
 # The caller's ---------------------------------------------------------------------------------
 

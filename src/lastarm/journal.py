@@ -155,13 +155,15 @@ def read(path: str | Path) -> list[Event]:
         ) from error
 
 
-def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
+def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, int]:
     """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
+
+    With each comes how many attempts at it have failed.
 
     The policy must ask for just what was written: if it does not, its code, its arguments or its
     seed are not those that wrote the journal.
     """
-    in_flight: dict[Pull, None] = {}
+    in_flight: dict[Pull, int] = {}
     for record, event in enumerate(events, start=1):
         match event:
             case Opened():
@@ -172,12 +174,12 @@ def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, None]:
                 asked = policy.ask(1)
                 if asked != [event]:
                     raise ReplayDiverged(record, event, asked or "nothing")
-                in_flight[event] = None
+                in_flight[event] = 0
             case Closed():
                 if not policy.finished:
                     raise ReplayDiverged(record, event, "not end here")
-            case Failure(retried=True):
-                continue  # the policy was not told, and the pull is started again
+            case Failure(retried=True) if event.pull in in_flight:
+                in_flight[event.pull] = event.work.attempt  # the policy was not told
             case _:
                 if event.pull not in in_flight:
                     raise ReplayDiverged(record, event, "not wait for that pull")

@@ -17,7 +17,8 @@ class Spent:
 
     `pulls` are booked when they start, also those of an arm that then fails; the budget bounds
     them. `repeated` are pulls trained again because progress was lost in a crash or a failed
-    attempt; they come on top. A switch is a worker turning to another arm.
+    attempt; they come on top (at most so many: how much of a lost attempt was done, nobody knows).
+    A switch is a worker turning to another arm.
     """
 
     pulls: int = 0
@@ -41,6 +42,7 @@ class Ledger:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.spent = Spent()
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
+        self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
         self.closed: Closed | None = None
         self.configs: dict[int, Mapping[str, Any]] = {}  # arm → its config, as the journal has it
@@ -86,6 +88,8 @@ class Ledger:
         if isinstance(event, Loss):
             spent.observations += 1
             self.curves.setdefault(arm, []).append((upto, event.value))
+            if event.metrics:
+                self.metrics.setdefault(arm, {})[upto] = event.metrics
         else:
             self.failures[arm] = event
 

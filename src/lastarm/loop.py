@@ -40,7 +40,9 @@ def run(
     flight is brought home while there is time, and the loop ends.
     """
     stop = stop or Stop()
-    to_start = deque((pull, 1) for pull in replayed(journal.events, policy))
+    to_start = deque(
+        (pull, failed + 1) for pull, failed in replayed(journal.events, policy).items()
+    )
     begun = {event.arm for event in journal.events if isinstance(event, Pull)}
     yield from journal.events
 
@@ -52,13 +54,14 @@ def run(
             if not to_start:
                 break
             pull, attempt = to_start.popleft()
+            started[pull] = attempt
+            told = pull
             if pull.arm not in begun:
                 begun.add(pull.arm)
-                pull = replace(pull, config=configs[pull.arm])
-            started[pull] = attempt
-            journal.append(pull)
+                told = replace(pull, config=configs[pull.arm])
+            journal.append(told)
             runner.start(pull, attempt)
-            yield pull
+            yield told
         if stop() and (stop.at_once or not started):
             return
         if not started and not to_start:

@@ -21,10 +21,13 @@ EVERY = 0.1  # seconds between two drawings
 
 
 @contextmanager
-def shown(policy: Policy, configs: Sequence[Config]) -> Iterator[Callable[[Event], None]]:
+def shown(
+    policy: Policy, configs: Sequence[Config], known: int
+) -> Iterator[Callable[[Event], None]]:
     """Draw the rung, the arms left in it, pulls of the budget, the best so far and the time left.
 
-    It is drawn on standard error, and wiped away at the end.
+    It is drawn on standard error, and wiped away at the end. The first `known` events are from
+    before, and took no time.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -35,15 +38,16 @@ def shown(policy: Policy, configs: Sequence[Config]) -> Iterator[Callable[[Event
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(policy.name, total=policy.budget, left="", best="")
-        yield _Watch(policy, configs, lambda **fields: bar.update(task, **fields))
+        yield _Watch(policy, configs, known, lambda **fields: bar.update(task, **fields))
 
 
 class _Watch:
     """Folds the events into what is drawn, no more often than an eye can follow."""
 
     def __init__(
-        self, policy: Policy, configs: Sequence[Config], update: Callable[..., Any]
+        self, policy: Policy, configs: Sequence[Config], known: int, update: Callable[..., Any]
     ) -> None:
+        self._known = known
         self._name = policy.name
         self._budget = policy.budget
         self._configs = configs
@@ -57,6 +61,7 @@ class _Watch:
 
     def __call__(self, event: Event) -> None:
         self._ledger.add(event)
+        self._known -= 1
         if isinstance(event, Pull):
             self._rungs.setdefault(event.upto, set()).add(event.arm)
             self._rung = event.upto
@@ -67,7 +72,8 @@ class _Watch:
             return
         self._drawn = now
         pulls = self._ledger.spent.pulls
-        self._since = self._since or (now, pulls)
+        if self._known < 0:
+            self._since = self._since or (now, pulls)
         rung = sorted(self._rungs).index(self._rung) + 1 if self._rungs else 0
         self._update(
             completed=pulls,
@@ -78,9 +84,9 @@ class _Watch:
         )
 
     def _time_left(self, now: float, pulls: int) -> str:
-        assert self._since
-        seconds, done = now - self._since[0], pulls - self._since[1]
-        if done <= 0 or seconds <= 0:
+        since, before = self._since or (now, pulls)
+        seconds, done = now - since, pulls - before
+        if done <= 0:
             return ""
         left = round(seconds * (self._budget - pulls) / done)
         return f", {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
@@ -23,11 +23,12 @@ class Result:
     `complete` says that the policy came to its end; if it was stopped before, the recommendation
     is the arm with the lowest latest loss, and running the same line again goes on. Without any
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
-    None where it is not at hand.
+    None where it is not at hand. `level` is how many pulls it had when it had that loss.
     """
 
     arm: int | None
     config: Config | None
+    level: int | None
     loss: float | None
     test_loss: float | None
     complete: bool
@@ -35,6 +36,7 @@ class Result:
     digest: str
     curves: dict[int, list[tuple[int, float]]] = field(repr=False)
     failures: dict[int, Failure] = field(repr=False)
+    metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
     configs: Sequence[Config] = field(repr=False, default=())
     state: Any = field(repr=False, default=None)
     stopped_by: int | None = None  # the number of the signal that stopped it
@@ -43,14 +45,16 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
-        answer = ("arm", "config", "loss", "test_loss", "complete", "digest")
+        answer = ("arm", "config", "level", "loss", "test_loss", "complete", "digest")
         return {name: getattr(self, name) for name in answer} | spent
 
     def to_dataframe(self, *, curves: bool = False) -> Any:
         """A pandas DataFrame with a row for each arm that was pulled; or for each observation.
 
         Its columns are the arm, its settings by their names, the pulls it had, its latest loss and
-        its error, if it failed; or, with `curves`, the arm, the level and the loss observed there.
+        its error, if it failed; or, with `curves`, the arm, the level, the loss observed there and
+        the metrics beside it. A setting with the name of another column becomes `param_` and its
+        name, and a metric `metric_` and its name.
         """
         try:
             pandas = importlib.import_module("pandas")
@@ -60,15 +64,19 @@ class Result:
                 "`curves` and `configs` as they are."
             ) from None
         if curves:
-            rows = [
-                {"arm": arm, "pulls": upto, "loss": loss}
-                for arm, curve in sorted(self.curves.items())
-                for upto, loss in curve
-            ]
-            return pandas.DataFrame(rows, columns=["arm", "pulls", "loss"])
+            return pandas.DataFrame(
+                [
+                    {"arm": arm, "pulls": upto, "loss": loss}
+                    | _renamed("metric", self.metrics.get(arm, {}).get(upto, {}))
+                    for arm, curve in sorted(self.curves.items())
+                    for upto, loss in curve
+                ]
+            )
         return pandas.DataFrame(
             [
-                {"arm": arm, **self.configs[arm], "pulls": upto, "loss": loss, "error": error}
+                {"arm": arm}
+                | _renamed("param", self.configs[arm])
+                | {"pulls": upto, "loss": loss, "error": error}
                 for arm, upto, loss, error in sorted(self._arms(), key=lambda row: row[0])
             ]
         )
@@ -78,7 +86,8 @@ class Result:
             head = "No arm has a finite loss so far."
         else:
             tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
-            head = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}"
+            head = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
+            head += f"after {self.level:,} pulls"
             head += "".join(f"\n  {name} = {_short(v)}" for name, v in (self.config or {}).items())
         spent = self.spent
         lines = [
@@ -129,6 +138,11 @@ class Result:
             for arm, failure in self.failures.items()
         }
         return [(a, u, loss if isfinite(loss) else inf, e) for a, u, loss, e in seen.values()]
+
+
+def _renamed(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    own = ("arm", "pulls", "loss", "error")
+    return {f"{prefix}_{n}" if n in own else n: value for n, value in values.items()}
 
 
 def _short(value: Any) -> str:

@@ -122,9 +122,10 @@ def search(
         running = stack.enter_context(closing(make_runner(arms)))
         stop = stack.enter_context(stop_on_signals(math.inf if seconds is None else seconds))
         watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
-        if sys.stderr.isatty() if progress is None else progress:
+        if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import
-            watchers.append(stack.enter_context(display.shown(policy, configs)))
+            known = len(written.events)
+            watchers.append(stack.enter_context(display.shown(policy, configs, known)))
 
         def count(event: Event) -> None:
             ledger.add(event)
@@ -148,12 +149,14 @@ def search(
     return Result(
         arm=found.arm if found else None,
         config=configs[found.arm] if found else None,
+        level=found.upto if found else None,
         loss=dict(ledger.curves[found.arm])[found.upto] if found else None,
         test_loss=ledger.closed.test_loss if ledger.closed else None,
         complete=complete,
         spent=ledger.spent,
         digest=ledger.digest(found.arm if found else None),
         curves=ledger.curves,
+        metrics=ledger.metrics,
         failures=ledger.failures,
         configs=configs,
         state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
@@ -209,7 +212,7 @@ def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> t
             state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
         test_loss = trainer.test(state)
         test_loss = None if test_loss is None else observation(test_loss)[0]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=3)
         test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

@@ -46,7 +46,8 @@ class Folder:
         new = file.with_suffix(f".{os.getpid()}.new")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+b") as out:
+            new.unlink(missing_ok=True)
+            with os.fdopen(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as out:
                 try:
                     if hasattr(self._trainer, "save"):
                         self._trainer.save(state, new)
@@ -57,9 +58,12 @@ class Folder:
                     if error.errno not in REFUSED:
                         raise StateNotRead(f"{error.strerror or error}") from error
                     raise
+            new.chmod(0o600)  # a trainer's own `save` may have put another file in its place
             with new.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
                 size = written.tell()
+                if not size:
+                    raise StateNotRead(f"`save` wrote nothing to {new}: write to that very file")
                 if self.durable:
                     os.fsync(written.fileno())
             new.replace(file)

@@ -21,7 +21,7 @@ class Index:
 
     def __init__(self, folder: Folder, *, disk: int, best: bool = False) -> None:
         self.folder = folder
-        self._disk = disk
+        self.disk = disk
         self._best = best
         self._saved: dict[int, dict[int, tuple[float, Saved]]] = {}  # arm → level → loss, file
         self._size = 0
@@ -62,7 +62,7 @@ class Index:
                 needed.add(min(levels, key=lambda level: (_rank(levels[level][0]), level)))
             for level in levels.keys() - needed:
                 self._remove(arm, level)
-            while self._size > self._disk:
+            while self._size > self.disk:
                 self._remove(*self._least_wanted())
 
     def sweep(self) -> None:

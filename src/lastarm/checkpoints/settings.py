@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lastarm.canonical import fingerprint
 from lastarm.checkpoints.folder import Folder
 from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointNotWritten, whole_number
@@ -43,10 +44,12 @@ class Checkpoints:
         self, trainer: Any, journal: str | Path | None, *, best: bool = False
     ) -> Iterator[Index]:
         """The states of a search; without a journal their folder is temporary."""
-        place = None if self.folder is None else Path(self.folder)
+        place = None if self.folder is None else Path(self.folder).resolve()
         if journal is not None:
             beside = Path(journal).resolve()
-            path = (place or beside.parent) / f"{beside.name}.states"
+            path = beside.with_name(f"{beside.name}.states")
+            if place:  # where states of other searches may be, with journals of the same name
+                path = place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"
             index = Index(Folder(path, trainer, durable=True), disk=self.disk, best=best)
             yield index
             index.sweep()

@@ -71,7 +71,7 @@ def answer(
     if result.arm is None:
         say("No arm has a finite loss yet.")
     else:
-        level = result.curves[result.arm][-1][0]
+        level = result.level or 0
         test = "" if result.test_loss is None else f", test loss [bold]{result.test_loss:.6g}[/]"
         say(
             f"Recommended: [bold]arm {number(result.arm)}[/], loss [bold]{result.loss:.6g}[/]"
@@ -105,7 +105,8 @@ def settings(config: Config) -> None:
 def stopped(again: str | None) -> None:
     """Say that a search was stopped, and how to go on with it."""
     how = "resume" if again else "start over; with --journal it would resume"
-    say(f"Stopped before the end. {again or 'Run the same command again'} to {how}.")
+    said = escape(plain(again)) if again else "Run the same command again"
+    say(f"Stopped before the end. {said} to {how}.")
 
 
 def plain(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -86,4 +87,4 @@ def _print(played: Played, table: Table, journal: str | None) -> None:
     display.console.print(display.rungs(result, rows.__getitem__))
     display.answer(result, policy.budget, rows.__getitem__, longest=table.columns)
     if not result.complete:
-        display.stopped(f"lastarm resume {journal}" if journal else None)
+        display.stopped(f"lastarm resume {shlex.quote(journal)}" if journal else None)

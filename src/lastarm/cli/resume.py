@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
 from lastarm.cli import display
 from lastarm.cli.replay import replay
@@ -25,8 +27,9 @@ def resume(journal: str, trust: bool) -> int:
     """Run the command of a journal again, which goes on where it was.
 
     The command is shown first. It is run in the folder where it was given, and only if the journal
-    is yours and nobody else may write to it: what is written there is executed. For a search that
-    was begun in Python, how to go on is said instead.
+    is yours and nobody else may write to it: what is written there is executed. (A file that you
+    were sent or have downloaded is yours, too: look at such a one with lastarm show first.) For a
+    search that was begun in Python, how to go on is said instead.
     """
     path = Path(journal).resolve()
     opened = read(path)[0]
@@ -34,10 +37,10 @@ def resume(journal: str, trust: bool) -> int:
     program, *words = opened.command or ("",)
     shown = shlex.join([Path(program).name, *words])
     if Path(program).name != "lastarm" or not words or words[0] not in COMMANDS:
+        where = f"{shown or 'a session'} in {opened.folder}"
         display.say(
-            f"This search was begun in Python, by {display.plain(shown) or 'a session'} in "
-            f"{display.plain(opened.folder)}. Run the same there again, with the same journal, to "
-            "resume it."
+            f"This search was begun in Python, by {escape(display.plain(where))}. Run the same "
+            "there again, with the same journal, to resume it."
         )
         return 0
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
@@ -61,5 +64,12 @@ def resume(journal: str, trust: bool) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    status = path.stat()
-    return os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
+    if os.name != "posix":
+        return True
+    file, folder = path.stat(), path.parent.stat()
+    sticky = folder.st_mode & stat.S_ISVTX  # in which only its owner may replace a file
+    return (
+        file.st_uid == os.geteuid()
+        and not file.st_mode & 0o022
+        and bool(sticky or not folder.st_mode & 0o022)
+    )

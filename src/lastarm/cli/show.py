@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,7 @@ def _result(events: list[Event]) -> Result:
     return Result(
         arm=arm,
         config=None if arm is None else ledger.configs.get(arm),
+        level=None if arm is None else closed.upto if closed else ledger.curves[arm][-1][0],
         loss=loss,
         test_loss=closed.test_loss if closed else None,
         complete=closed is not None,
@@ -89,6 +91,7 @@ def _result(events: list[Event]) -> Result:
         digest=ledger.digest(arm),
         curves=ledger.curves,
         failures=ledger.failures,
+        metrics=ledger.metrics,
         configs=[
             ledger.configs.get(arm, {}) for arm in range(max(ledger.configs, default=-1) + 1)
         ],
@@ -112,6 +115,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
                 "arm": arm,
                 "config": result.configs[arm] if arm < len(result.configs) else None,
                 "curve": [list(point) for point in result.curves.get(arm, [])],
+                "metrics": result.metrics.get(arm, {}),
                 "error": result.failures[arm].error if arm in result.failures else None,
             }
             for arm in arms
@@ -145,7 +149,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         for arm, failure in list(result.failures.items())[:top]
     ]
     if state == "stopped":
-        parts.append(Text(f"To go on: lastarm resume {path}"))
+        parts.append(Text(display.plain(f"To go on: lastarm resume {shlex.quote(str(path))}")))
     return Group(*parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import shutil
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -125,7 +126,9 @@ def tune(
         display.answer(result, chosen.budget)
         display.settings(result.config or {})
         if not result.complete:
-            again = f"lastarm resume {options['journal']}" if options["journal"] else None
+            again = (
+                f"lastarm resume {shlex.quote(options['journal'])}" if options["journal"] else None
+            )
             display.stopped(again)
     return 128 + result.stopped_by if result.stopped_by else 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -21,14 +22,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import cloudpickle
-
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
 from lastarm.runners.protocol import Arms
-from lastarm.runners.sending import write_trainer
-from lastarm.runners.worker import Broken, Done, Ready, Setup, receive, send
+from lastarm.runners.sending import by_value, write_trainer
+from lastarm.runners.sessions import end_session
+from lastarm.runners.worker import Broken, Done, Order, Ready, Setup, receive, send
 
 MOST_FALSE_STARTS = 3
 
@@ -39,32 +39,44 @@ class Worker:
     def __init__(self, setup: Setup, messages: queue.SimpleQueue[tuple[Worker, Any]]) -> None:
         self.name = setup.worker
         self.ready = False
+        self.at_first = 0  # bytes that it used when it was ready
         self.task: Task | None = None
         self.since = math.inf  # when it began with its task, by the monotonic clock
         self.queue: deque[Task] = deque()  # what only this worker can go on with
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        command = "from lastarm.runners.worker import main; main()"
+        # Not by PYTHONPATH: what a trainer starts is to have the user's own environment.
+        path = [entry or os.getcwd() for entry in sys.path]
+        command = (
+            f"import sys; sys.path[:] = {path}; from lastarm.runners.worker import main; main()"
+        )
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", command],
+            [sys.executable, "-c", command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,  # Ctrl-C at the terminal is not for it
         )
-        threading.Thread(target=self._listen, args=(messages,), daemon=True).start()
+        self._messages = messages
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        threading.Thread(target=self._await_the_end, daemon=True).start()
         self._send(setup)
 
     def begin(self, task: Task) -> None:
         """Give it a task."""
         self.task = task
         self.since = monotonic() if self.ready else math.inf
-        self._send(task)
+        try:
+            config = by_value(task.config)
+        except Exception as error:
+            why = f"its config cannot be sent to a worker: {type(error).__name__}: {error}"
+            work = Work(worker=self.name, attempt=task.attempt)
+            self._messages.put((self, Done(Failure(task.pull, why[:1000], work=work), 0)))
+        else:
+            self._send(Order(task._replace(config={}), config))
 
     def kill(self) -> None:
         """End it now, with whatever it has started."""
         if os.name == "posix":
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            end_session(self._process.pid)
         self._process.kill()
 
     def close(self) -> None:
@@ -78,23 +90,29 @@ class Worker:
         self._process.wait()
 
     def end(self) -> str:
-        """How it ended."""
+        """How it ended; one that talks nonsense is ended here."""
+        if self._process.poll() is None:
+            self.kill()
         code = self._process.wait()
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin
         with suppress(OSError):  # it is dead, and whoever listens will say so
-            send(self._process.stdin, cloudpickle.dumps(message, protocol=5))
+            send(self._process.stdin, pickle.dumps(message, protocol=5))
 
-    def _listen(self, messages: queue.SimpleQueue[tuple[Worker, Any]]) -> None:
+    def _listen(self) -> None:
         assert self._process.stdout
-        with self._process.stdout as pipe:
-            try:
-                while True:
-                    messages.put((self, receive(pipe)))
-            except Exception:  # the end of the pipe, or nonsense in it
-                messages.put((self, None))
+        with self._process.stdout as pipe, suppress(Exception):  # at its end, or at nonsense
+            while True:
+                self._messages.put((self, receive(pipe)))
+        self._messages.put((self, None))
+
+    def _await_the_end(self) -> None:
+        """The pipe's end tells of it, unless a child that it forked still holds the pipe."""
+        self._process.wait()
+        self._listener.join(1.0)
+        self._messages.put((self, None))
 
 
 class Processes:
@@ -126,8 +144,10 @@ class Processes:
         self._worker_memory = worker_memory or _share_of_memory(workers)
         self._messages: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self._alone: deque[Task] = deque()
+        self._solo: Worker | None = None  # the worker that runs such a task now
         self._deaths: Counter[int] = Counter()  # arm → how often its worker died
-        self._home: dict[int, Worker] = {}  # arm → the worker that has its state in memory
+        # arm → the worker that has its state in memory, and the level it is at
+        self._home: dict[int, tuple[Worker, int]] = {}
         self._pinned: set[int] = set()  # arms whose states cannot leave their workers
         self._false_starts = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True)
@@ -141,12 +161,13 @@ class Processes:
     @property
     def free(self) -> int:
         """How many workers are idle."""
-        return 0 if self._alone else sum(worker.task is None for worker in self._workers)
+        idle = sum(worker.task is None for worker in self._workers)
+        return 0 if self._alone or self._solo else idle
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Give the pull to the worker that has the arm's state, if it is idle, or to another."""
         task = self._arms.task(pull, attempt)
-        home = self._home.get(pull.arm)
+        home, _ = self._home.get(pull.arm, (None, 0))
         if self._deaths[pull.arm] > 1:
             self._alone.append(task)
         elif home and (home.task is None or pull.arm in self._pinned):
@@ -180,10 +201,12 @@ class Processes:
         self._scratch.cleanup()
 
     def _dispatch(self) -> None:
-        busy = any(worker.task for worker in self._workers)
-        if self._alone and not busy:
-            self._workers[0].begin(self._alone.popleft())
-        elif not self._alone:
+        if self._solo and self._solo.task is None:
+            self._solo = None
+        if self._alone and not any(worker.task for worker in self._workers):
+            self._solo = self._workers[0]
+            self._solo.begin(self._alone.popleft())
+        elif not self._alone and not self._solo:
             for worker in self._workers:
                 if worker.queue and worker.task is None:
                     worker.begin(worker.queue.popleft())
@@ -193,18 +216,20 @@ class Processes:
             return []  # replaced before
         task, worker.task = worker.task, None
         match message:
-            case Ready():
+            case Ready(resident):
                 self._false_starts = 0
-                worker.ready, worker.task = True, task
+                worker.ready, worker.task, worker.at_first = True, task, resident
                 worker.since = monotonic() if task else math.inf
                 return []
             case Done(result, resident):
                 worker.since = math.inf
-                self._home[result.pull.arm] = worker
                 del self._deaths[result.pull.arm]
-                if isinstance(result, Loss) and result.saved is None:
-                    self._pinned.add(result.pull.arm)
-                if resident > self._worker_memory:
+                if isinstance(result, Loss):
+                    self._home[result.pull.arm] = worker, result.pull.upto
+                    if result.saved is None:
+                        self._pinned.add(result.pull.arm)
+                # One that needs as much to begin with would be no better if it were begun anew.
+                if resident > max(self._worker_memory, 2 * worker.at_first):
                     self._replace(worker)
                 return [result]
             case Broken(CheckpointNotWritten() as error):
@@ -215,6 +240,7 @@ class Processes:
 
     def _bury(self, worker: Worker, task: Task | None) -> list[Told]:
         end = worker.end()
+        level = self._level(worker, task) if task else 0
         self._false_starts += not worker.ready
         if self._false_starts == MOST_FALSE_STARTS:
             raise Stuck(f"{MOST_FALSE_STARTS} workers in a row ended ({end}) while they started.")
@@ -223,17 +249,26 @@ class Processes:
             return []
         self._deaths[task.pull.arm] += 1
         alone = ", running alone" if self._deaths[task.pull.arm] > 2 else ""
-        return [_failure(task, worker, f"its worker died ({end}){alone}", lost=True)]
+        why = f"its worker died ({end}){alone}"
+        return [_failure(task, worker, why, level, lost=True)]
 
     def _give_up_the_late(self) -> list[Told]:
         results: list[Told] = []
         for worker in list(self._workers):
             if worker.task and monotonic() >= worker.since + self._limit:
+                why = f"no result within {self._limit:g} s, so its worker was stopped"
+                level = self._level(worker, worker.task)
+                results.append(_failure(worker.task, worker, why, level))
                 worker.kill()
                 self._replace(worker)
-                why = f"no result within {self._limit:g} s, so its worker was stopped"
-                results.append(_failure(worker.task, worker, why))
         return results
+
+    def _level(self, worker: Worker, task: Task) -> int:
+        """How far the arm had come when the task began, or where it would be if it had not."""
+        if not worker.ready:
+            return task.pull.upto
+        home, level = self._home.get(task.pull.arm, (None, 0))
+        return max(level if home is worker else 0, task.known[0] if task.known else 0)
 
     def _replace(self, worker: Worker) -> None:
         """Another worker takes its place; what only it had is trained again."""
@@ -241,7 +276,8 @@ class Processes:
         threading.Thread(target=worker.close, daemon=True).start()
         successor = self._workers[number] = self._worker(number)
         successor.queue.extend(worker.queue)
-        self._home = {arm: home for arm, home in self._home.items() if home is not worker}
+        self._home = {arm: home for arm, home in self._home.items() if home[0] is not worker}
+        self._solo = None if self._solo is worker else self._solo
 
     def _worker(self, number: int) -> Worker:
         folder, scratch = self._arms.folder, Path(self._scratch.name)
@@ -257,14 +293,17 @@ class Processes:
         return Worker(setup, self._messages)
 
 
-def _failure(task: Task, worker: Worker, why: str, *, lost: bool = False) -> Failure:
-    pull, level = task.pull, task.known[0] if task.known else 0
-    work = Work(pull.upto - level, worker=worker.name, attempt=task.attempt)
-    return Failure(pull, why, work=work, lost=lost)
+def _failure(task: Task, worker: Worker, why: str, level: int, *, lost: bool = False) -> Failure:
+    # How much of it was done nobody knows: at most this.
+    work = Work(task.pull.upto - level, worker=worker.name, attempt=task.attempt)
+    return Failure(task.pull, why, work=work, lost=lost)
 
 
 def _share_of_memory(workers: int) -> float:
     try:
-        return 0.9 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / workers
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # nobody knows how much there is
         return math.inf
+    with suppress(OSError, ValueError):  # a container may have less
+        machine = min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return 0.9 * machine / workers

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 from lastarm.checkpoints import Folder, Index
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Task
+from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer
 
 
@@ -31,6 +33,11 @@ class Arms:
     def folder(self) -> Folder | None:
         """Where checkpoints are."""
         return self.index.folder if self.index else None
+
+    def states(self) -> States:
+        """What keeps the states of a runner that trains in this process."""
+        disk = self.index.disk if self.index else inf
+        return States(self.folder, memory=self.memory, always=self.always, disk=disk)
 
     def task(self, pull: Pull, attempt: int) -> Task:
         """An attempt at a pull, with all that whoever performs it has to know."""

@@ -27,16 +27,15 @@ def write_trainer(trainer: Any, path: Path) -> None:
         if isinstance(value, type) and value.__module__ == "__main__":
             with suppress(Exception):  # one that cannot be pickled is in nobody's state
                 classes[name] = cloudpickle.dumps(value)
-    pickled = io.BytesIO()
     try:
-        _dump(trainer, pickled)
+        pickled = by_value(trainer)
     except Exception as error:
         raise InvalidArgument(
             f"the trainer {type(trainer).__qualname__} cannot be sent to worker processes: "
             f"{error}. Let it open files, connections and the like when it starts an arm, or use "
             "the serial runner."
         ) from error
-    path.write_bytes(pickle.dumps(classes) + pickled.getbuffer())
+    path.write_bytes(pickle.dumps(classes) + pickled)
 
 
 def read_trainer(path: Path) -> Any:
@@ -47,8 +46,9 @@ def read_trainer(path: Path) -> Any:
         return pickle.load(file)
 
 
-def _dump(trainer: Any, file: io.BytesIO) -> None:
-    """Pickle by value, too, what is of a module that no other process could import."""
+def by_value(sent: Any) -> bytes:
+    """A pickle that holds, too, what is of modules that no other process could import."""
+    file = io.BytesIO()
     pickler = cloudpickle.Pickler(file, protocol=5)
     reduced = pickler.reducer_override
 
@@ -60,7 +60,8 @@ def _dump(trainer: Any, file: io.BytesIO) -> None:
         return reduced(value)
 
     pickler.reducer_override = reducer_override
-    pickler.dump(trainer)
+    pickler.dump(sent)
+    return file.getvalue()
 
 
 def _can_be_imported(module: str) -> bool:

@@ -8,7 +8,6 @@ from lastarm.errors import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
-from lastarm.runners.states import States
 
 
 class Serial:
@@ -20,7 +19,7 @@ class Serial:
 
     def __init__(self, arms: Arms, *, group: int = 1) -> None:
         self._arms = arms
-        self._states = States(arms.folder, memory=arms.memory, always=arms.always)
+        self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[Task] = []

@@ -14,7 +14,6 @@ from lastarm.errors import InvalidArgument, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
 from lastarm.runners.protocol import Arms
-from lastarm.runners.states import States
 
 
 class Simulated:
@@ -77,7 +76,7 @@ class Simulated:
             raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
         self.now = 0.0
         self._arms = arms
-        self._states = States(arms.folder, memory=arms.memory, always=arms.always)
+        self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
         self._idle = list(range(workers))  # a heap, so that the lowest number works first
         self._seconds_per_pull = np.broadcast_to(seconds_per_pull, len(arms.configs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from contextlib import suppress
+from math import inf
 from typing import Any, NamedTuple
 
 from lastarm.checkpoints import Folder
@@ -12,28 +13,31 @@ from lastarm.events import Pull, Saved
 
 
 class Held(NamedTuple):
-    """A state in memory: how far it is trained, how large it was when it was last measured."""
+    """A state in memory, how far it is trained, and about how large it is."""
 
     state: Any
     level: int
     size: int
-    measured: int  # the level at which it was
 
 
 class States:
     """Keeps states in memory while they fit into so many bytes, and in a folder otherwise.
 
     With `always`, every state is written to the folder as well. A state that cannot be written
-    stays in memory, whatever its size.
+    stays in memory, whatever its size. What memory has no room for takes `disk` bytes at most; the
+    oldest go first, and are trained again if they are asked for.
     """
 
-    def __init__(self, folder: Folder | None, *, memory: int, always: bool) -> None:
+    def __init__(
+        self, folder: Folder | None, *, memory: int, always: bool, disk: float = inf
+    ) -> None:
         self._folder = folder
-        self._memory = memory
+        self._memory, self._disk = memory, disk
         self._always = always
         self._held: dict[int, Held] = {}  # arm → its state, the one kept last comes last
-        self._size = 0
+        self._measured: dict[int, tuple[int, int]] = {}  # arm → level and size when measured
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
+        self._in_memory = self._on_disk = 0
 
     def take(self, pull: Pull, known: tuple[int, Saved] | None) -> tuple[Any, int]:
         """The arm's state and level, the furthest that does not go past the pull; else (_, 0).
@@ -41,51 +45,37 @@ class States:
         It is taken out, so that a state which a failed pull left half changed is never used again.
         `known` is what the arm's furthest checkpoint is.
         """
-        held = self._held.pop(pull.arm, None)
-        if held:
-            self._size -= held.size
-            # Another worker may have gone further with this arm since.
-            if (known[0] if known else 0) <= held.level <= pull.upto:
-                return held.state, held.level
-        moved = self._moved.pop(pull.arm, None)
-        for level, saved in filter(None, (moved, known)):
-            if self._folder and level <= pull.upto:
+        held = self._let_go(pull.arm)
+        # Another worker may have gone further with this arm since.
+        if held and (known[0] if known else 0) <= held.level <= pull.upto:
+            return held.state, held.level
+        state, level = None, 0
+        for at, saved in filter(None, (self._moved.get(pull.arm), known)):
+            if self._folder and level < at <= pull.upto:
                 with suppress(CheckpointLost):
-                    return self._folder.load(Pull(pull.arm, level), saved), level
-        return None, 0
+                    state, level = self._folder.load(Pull(pull.arm, at), saved), at
+        self._remove_moved(pull.arm)
+        return state, level
 
     def keep(self, pull: Pull, state: Any) -> Saved | None:
         """Keep the state of an arm after a pull; what its checkpoint is, if there is one."""
         saved = self._folder.save(pull, state) if self._folder and self._always else None
-        self.put_back(pull, state, saved.size if saved else None)
-        while self._size > self._memory and self._make_room():
+        level, _ = self._measured.get(pull.arm, (0, 0))
+        if saved:
+            self._measured[pull.arm] = pull.upto, saved.size
+        elif pull.upto >= 2 * level:  # measuring costs about as much as writing, so do it rarely
+            self._measured[pull.arm] = pull.upto, _size(state)
+        self.put_back(pull, state)
+        while self._in_memory > self._memory and self._make_room():
             pass
         return saved
 
-    def put_back(self, pull: Pull, state: Any, size: int | None = None) -> None:
+    def put_back(self, pull: Pull, state: Any) -> None:
         """Hold a state in memory, without more ado."""
-        before = self._held.pop(pull.arm, None)
-        if size is None and before and pull.upto < 2 * before.measured:
-            size, measured = before.size, before.measured
-        else:  # measuring costs about as much as writing, so it is done ever more rarely
-            size, measured = _size(state) if size is None else size, pull.upto
-        self._size += size - (before.size if before else 0)
-        self._held[pull.arm] = Held(state, pull.upto, size, measured)
-
-    def _make_room(self) -> bool:
-        for arm, held in self._held.items():
-            pull = Pull(arm, held.level)
-            if not held.size or self._folder is None:
-                continue
-            if not self._always:
-                saved = self._folder.save(pull, held.state)
-                if saved is None:
-                    continue
-                self._moved[arm] = held.level, saved
-            del self._held[arm]
-            self._size -= held.size
-            return True
-        return False
+        self._let_go(pull.arm)
+        _, size = self._measured.get(pull.arm, (0, 0))
+        self._held[pull.arm] = Held(state, pull.upto, size)
+        self._in_memory += size
 
     def get(self, pull: Pull) -> Any:
         """The state of an arm at that level, or None if it is not at hand."""
@@ -96,6 +86,39 @@ class States:
             with suppress(CheckpointLost):
                 return self._folder.load(pull, moved[1])
         return None
+
+    def _make_room(self) -> bool:
+        """Let go of the state that was kept longest ago, if any can be let go of."""
+        for arm, held in self._held.items():
+            if not held.size or self._folder is None:
+                continue
+            if not self._always and not self._move(Pull(arm, held.level), held.state):
+                continue
+            self._let_go(arm)
+            return True
+        return False
+
+    def _let_go(self, arm: int) -> Held | None:
+        held = self._held.pop(arm, None)
+        self._in_memory -= held.size if held else 0
+        return held
+
+    def _move(self, pull: Pull, state: Any) -> bool:
+        assert self._folder is not None
+        saved = self._folder.save(pull, state)
+        if saved is None:
+            return False
+        self._moved[pull.arm] = pull.upto, saved
+        self._on_disk += saved.size
+        while self._on_disk > self._disk:
+            self._remove_moved(next(iter(self._moved)))
+        return True
+
+    def _remove_moved(self, arm: int) -> None:
+        if self._folder and arm in self._moved:
+            level, saved = self._moved.pop(arm)
+            self._on_disk -= saved.size
+            self._folder.remove(Pull(arm, level))
 
 
 def _size(state: Any) -> int:

@@ -23,9 +23,10 @@ from typing import IO, Any, NamedTuple
 
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointNotWritten
-from lastarm.events import Told
+from lastarm.events import Failure, Told, Work
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.sending import read_trainer
+from lastarm.runners.sessions import end_session
 from lastarm.runners.states import States
 
 _LENGTH = struct.Struct("<Q")
@@ -50,8 +51,17 @@ class Done(NamedTuple):
     resident: int
 
 
+class Order(NamedTuple):
+    """A task on its way; its config apart, so that one that cannot be loaded can be named."""
+
+    task: Task
+    config: bytes
+
+
 class Ready(NamedTuple):
-    """The trainer is loaded."""
+    """The trainer is loaded, and the worker has so many bytes in use."""
+
+    resident: int
 
 
 class Broken(NamedTuple):
@@ -91,26 +101,35 @@ def main() -> None:
         return
     tempfile.tempdir = str(setup.scratch)
     busy = threading.Event()
-    tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks_in, tasks, busy), daemon=True).start()
     try:
         performer = _performer(setup)
     except BaseException:
         send(results, pickle.dumps(Broken(traceback.format_exc())))
         return
-    send(results, pickle.dumps(Ready()))
+    send(results, pickle.dumps(Ready(_resident())))
 
     with suppress(BrokenPipeError):
-        while task := tasks.get():
+        while order := tasks.get():
             busy.set()
             try:
-                told = performer.perform(task, setup.worker)
-                sys.stdout.flush()
-                message: Done | Broken = Done(told, _resident())
+                message: Done | Broken = Done(_told(performer, order, setup.worker), _resident())
             except CheckpointNotWritten as error:
                 message = Broken(error)
             busy.clear()
             send(results, pickle.dumps(message))
+
+
+def _told(performer: Performer, order: Order, worker: str) -> Told:
+    task = order.task
+    try:
+        task = task._replace(config=pickle.loads(order.config))
+    except BaseException as error:
+        why = f"its config cannot be loaded here: {type(error).__name__}: {error}"
+        work = Work(worker=worker, attempt=task.attempt)
+        return Failure(task.pull, why[:1000], traceback.format_exc()[-65536:], work)
+    return performer.perform(task, worker)
 
 
 def _performer(setup: Setup) -> Performer:
@@ -122,7 +141,7 @@ def _performer(setup: Setup) -> Performer:
 
 
 def _listen(
-    tasks_in: IO[bytes], tasks: queue.SimpleQueue[Task | None], busy: threading.Event
+    tasks_in: IO[bytes], tasks: queue.SimpleQueue[Order | None], busy: threading.Event
 ) -> None:
     """Take tasks in; a closed pipe ends an idle worker in good order, and a busy one at once."""
     try:
@@ -132,9 +151,11 @@ def _listen(
         tasks.put(None)
         while not busy.wait(0.1):
             pass
-        if hasattr(os, "killpg"):
-            os.killpg(0, signal.SIGKILL)  # with whatever was started here
-        os._exit(1)
+    except BaseException:  # nonsense: whoever waits for an answer is to learn that there is none
+        traceback.print_exc()
+    if os.name == "posix":
+        end_session(os.getpid())
+    os._exit(1)
 
 
 def _die_with_the_coordinator() -> None:

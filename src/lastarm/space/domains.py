@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.errors import InvalidArgument, whole_number
-from lastarm.space.values import identity, plain, readable
+from lastarm.space.values import as_json, identity, plain
 
 
 class Domain(ABC):
@@ -204,7 +204,7 @@ class Choice(Finite):
 
     def describe(self) -> dict[str, Any]:
         """Its options."""
-        return {"choice": [readable(option) for option in self.options]}
+        return {"choice": [as_json(option) for option in self.options]}
 
 
 def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lastarm.errors import InvalidArgument
 from lastarm.space.domains import Choice, Domain, Finite
-from lastarm.space.values import plain, readable
+from lastarm.space.values import as_json, plain
 
 
 def as_name(name: Any) -> str:
@@ -75,7 +75,7 @@ class Constant(Finite):
 
     def describe(self) -> dict[str, Any]:
         """The value."""
-        return {"constant": readable(self.value)}
+        return {"constant": as_json(self.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ class Distribution(Domain):
         dist = getattr(self.frozen, "dist", self.frozen)
         described = {
             "distribution": getattr(dist, "name", repr(dist)),
-            "args": readable(list(getattr(self.frozen, "args", ()))),
-            "kwds": {k: readable(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
+            "args": as_json(list(getattr(self.frozen, "args", ()))),
+            "kwds": {k: as_json(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
         }
         if hasattr(dist, "xk"):  # rv_discrete(values=(xk, pk)) has no other name
-            described |= {"xk": readable(list(dist.xk)), "pk": readable(list(dist.pk))}
+            described |= {"xk": as_json(list(dist.xk)), "pk": as_json(list(dist.pk))}
         return described

@@ -13,7 +13,7 @@ from lastarm.errors import InvalidArgument, whole_number
 from lastarm.space.domains import Choice, Domain, Finite, Integer
 from lastarm.space.reading import as_domain, as_name
 from lastarm.space.streams import Part, configs_of, count_of, generator
-from lastarm.space.values import config_identity, readable
+from lastarm.space.values import as_json, config_identity
 
 
 class AnyOf:
@@ -137,7 +137,7 @@ class Configs:
 
     def describe(self) -> dict[str, Any]:
         """Their number and checksum: there may be many."""
-        return {"configs": self.size, "sha256": fingerprint(readable(self.parts))}
+        return {"configs": self.size, "sha256": fingerprint(as_json(self.parts))}
 
     def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
         """The configs, without those that were `seen`."""

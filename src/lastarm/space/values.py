@@ -41,10 +41,10 @@ def config_identity(config: Mapping[str, Any]) -> Hashable:
     return frozenset((name, identity(value)) for name, value in config.items())
 
 
-def readable(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value as JSON that a person can read, different for values that are different.
 
-    >>> readable((1, "relu", float("inf"), max))
+    >>> as_json((1, "relu", float("inf"), max))
     {'tuple': [1, 'relu', {'float': 'inf'}, {'named': 'builtins.max'}]}
     """
     value = plain(value)
@@ -54,16 +54,16 @@ def readable(value: Any) -> Any:
         return value if isfinite(value) else {"float": repr(value)}  # JSON has no nan
     match value:
         case list():
-            return [readable(item) for item in value]
+            return [as_json(item) for item in value]
         case tuple():
-            return {"tuple": [readable(item) for item in value]}
+            return {"tuple": [as_json(item) for item in value]}
         case Set():
-            return {"set": sorted((readable(item) for item in value), key=json.dumps)}
+            return {"set": sorted((as_json(item) for item in value), key=json.dumps)}
         case Mapping():
-            pairs = ([readable(key), readable(item)] for key, item in value.items())
+            pairs = ([as_json(key), as_json(item)] for key, item in value.items())
             return {"dict": sorted(pairs, key=json.dumps)}
         case np.ndarray() if value.dtype.hasobject:
-            return {"array": readable(value.tolist())}
+            return {"array": as_json(value.tolist())}
         case np.ndarray():
             shape = list(value.shape)
             return {"array": str(value.dtype), "shape": shape, "sha256": fingerprint(value)}

@@ -148,6 +148,7 @@ class Program:
         except LastarmError as error:
             error.add_note(f"The command: {shlex.join(argv)}\nIts standard error:\n{complaints}")
             raise
+        _make_links_relative(after.path)
         return after
 
     def loss(self, state: Folder) -> Any:
@@ -168,13 +169,21 @@ class Program:
         """The arm that was saved, in a new folder."""
         folder = Folder({})
         with tarfile.open(path, "r:") as tar:
-            tar.extractall(folder.scratch, filter="data")
+            tar.extractall(folder.scratch, filter="tar")  # links may lead to the user's own data
         vars(folder).update(json.loads((folder.scratch / "arm.json").read_bytes()))
         return folder
 
     def fingerprint(self) -> dict[str, Any]:
         """The command."""
         return {"argv": self.argv}
+
+
+def _make_links_relative(folder: Path) -> None:
+    """Links from the folder into itself: it has another name in every pull."""
+    for link in folder.rglob("*"):
+        if link.is_symlink() and (target := Path(os.readlink(link))).is_relative_to(folder):
+            link.unlink()
+            link.symlink_to(os.path.relpath(target, link.parent))
 
 
 def _pieces(argument: str) -> list[tuple[str, str | None]]:
@@ -213,21 +222,23 @@ def _leash() -> list[str]:
 
 def _run(argv: list[str], output: IO[bytes], errors: IO[bytes]) -> int:
     """The exit code. Nothing that was started runs on, however this ends."""
-    # In a session of our own, as workers are, Ctrl-C does not reach us, and whoever kills us kills
-    # all of it: the program stays in it. Else it gets one, so that Ctrl-C does not reach it.
-    apart = os.name == "posix" and os.getsid(0) != os.getpid()
+    # A worker leads a session of its own, and whoever ends it ends all of that: the program stays
+    # in it. Elsewhere it gets a session of its own. Ctrl-C at the terminal reaches it in neither.
+    posix = os.name == "posix"
+    apart = posix and os.getsid(0) != os.getpid()
     process = subprocess.Popen(
         [*_leash(), *argv],
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=errors,
         start_new_session=apart,
+        process_group=0 if posix and not apart else None,
     )
     try:
         return process.wait()
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            if apart:
+            if posix:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
