@@ -36,10 +36,28 @@ class Record:
 
     def row(self, what: str, value: float, unit: str, goal: str = "") -> None:
         """Add a measurement."""
-        shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        shown = _shown(value)
         print(f"  {what:<50} {shown:>12} {unit:<10} {goal}")
         print(json.dumps({"benchmark": self._name, "what": what, "value": value, "unit": unit}))
         self._lines.append(f"| {what} | {shown} {unit} | {goal} |")
+
+    def note(self, text: str) -> None:
+        """Say what the tables mean."""
+        self._lines += ["", text]
+
+    def table(self, title: str, rows: dict[str, dict[str, float]]) -> None:
+        """Add a table with several measurements in a row; not every row need have all."""
+        names = list(dict.fromkeys(name for row in rows.values() for name in row))
+        print(f"\n{title}")
+        self._lines += ["", f"**{title}**", "", f"| what | {' | '.join(names)} |"]
+        self._lines.append("| --- |" + " --- |" * len(names))
+        for what, row in rows.items():
+            shown = [_shown(row[name]) if name in row else "" for name in names]
+            values = (f"{name} {value}" for name, value in zip(names, shown, strict=True) if value)
+            print(f"  {what:<50} {', '.join(values)}")
+            line = {"benchmark": self._name, "table": title, "what": what, **row}
+            print(json.dumps(line, ensure_ascii=False))
+            self._lines.append(f"| {what} | {' | '.join(shown)} |")
 
     def write(self) -> None:
         """Put this script's part into RESULTS.md."""
@@ -53,3 +71,7 @@ class Record:
         else:
             text += f"\n{part}\n"
         RESULTS.write_text(text)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

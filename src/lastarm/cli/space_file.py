@@ -22,8 +22,8 @@ def parameter(text: str) -> tuple[str, Any]:
 
     >>> parameter("lr=log:1e-5:1")
     ('lr', LogUniform(low=1e-05, high=1.0))
-    >>> parameter("layers=int:1:6"), parameter("act=choice:relu,tanh"), parameter("epochs=10")
-    (('layers', Integer(low=1, high=6, log=False)), ('act', Choice('relu', 'tanh')), ('epochs', 10))
+    >>> parameter("act=choice:relu,tanh"), parameter("epochs=10")
+    (('act', Choice('relu', 'tanh')), ('epochs', 10))
     """
     name, equals, spelled = text.partition("=")
     if not equals:
