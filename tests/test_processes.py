@@ -299,6 +299,7 @@ def test_a_worker_that_uses_too_much_memory_is_replaced_between_pulls(tmp_path: 
     class Leaking(Drifting):
         def start(self, config: Config, seed: int) -> list[Any]:
             vars(sys).setdefault("leaked", []).append(bytearray(b"x" * 2**26))
+            time.sleep(0.12)  # how much is in use is looked at every tenth of a second
             return super().start(config, seed)
 
     runner = partial(Processes, workers=2, worker_memory=2**27)

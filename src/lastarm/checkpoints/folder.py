@@ -43,36 +43,41 @@ class Folder:
     def save(self, pull: Pull, state: Any) -> Saved | None:
         """Write a state, whole or not at all; None if it is of a kind that cannot be written."""
         file = self.file(pull)
-        new = file.with_suffix(f".{os.getpid()}.new")
+        # Nobody knows of it before it is whole; only a crash could leave a part of it to be found.
+        new = file.with_suffix(f".{os.getpid()}.new") if self.durable else file
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new.unlink(missing_ok=True)
-            with os.fdopen(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as out:
+            with _created(new) as out:
                 try:
-                    if hasattr(self._trainer, "save"):
-                        self._trainer.save(state, new)
-                    elif not _pickled(state, out):
-                        new.unlink()
-                        return None
+                    own_way = hasattr(self._trainer, "save")
+                    saved = self._save(state, new) if own_way else _pickled(state, out)
                 except OSError as error:
                     if error.errno not in REFUSED:
                         raise StateNotRead(f"{error.strerror or error}") from error
                     raise
-            new.chmod(0o600)  # a trainer's own `save` may have put another file in its place
-            with new.open("rb") as written:
-                digest = hashlib.file_digest(written, "sha256").hexdigest()
-                size = written.tell()
-                if not size:
-                    raise StateNotRead(f"`save` wrote nothing to {new}: write to that very file")
+                if saved is None:
+                    new.unlink()
+                    return None
                 if self.durable:
-                    os.fsync(written.fileno())
-            new.replace(file)
+                    os.fsync(out.fileno())
             if self.durable:
+                new.replace(file)
                 sync_folder(self.path)
         except OSError as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
             raise CheckpointNotWritten(file, error) from error
+        return saved
+
+    def _save(self, state: Any, path: Path) -> Saved:
+        """As the trainer does it."""
+        self._trainer.save(state, path)
+        path.chmod(0o600)  # it may have put another file in the place of ours
+        with path.open("rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+            if not (size := written.tell()):
+                raise StateNotRead(f"`save` wrote nothing to {path}: write to that very file")
+            if self.durable:
+                os.fsync(written.fileno())
         return Saved(digest, size)
 
     def load(self, pull: Pull, saved: Saved) -> Any:
@@ -98,21 +103,44 @@ class Folder:
             self.file(pull).unlink(missing_ok=True)
 
 
-def _pickled(state: Any, out: IO[bytes]) -> bool:
+def _created(path: Path) -> IO[bytes]:
+    """A new file that is ours alone, in a folder that is made if it has to be."""
+    while True:
+        try:
+            return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b")
+        except FileExistsError:  # from an attempt that was killed
+            path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            path.parent.mkdir(mode=0o700, parents=True)
+
+
+class _Digested:
+    """A file to write to that knows what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+
+def _pickled(state: Any, out: IO[bytes]) -> Saved | None:
     # By reference where that works, so that the classes of a script stay its own when it is run
     # again; by value where they have no name that another process could find.
     for dump in (pickle.dump, cloudpickle.dump):
         try:
             out.seek(0)
             out.truncate()
-            dump(state, out, protocol=5)
+            dump(state, written := _Digested(out), protocol=5)
             out.flush()
         except OSError:
             raise
         except Exception:
             continue
-        return True
-    return False
+        return Saved(written.digest.hexdigest(), out.tell())
+    return None
 
 
 def _require_ours(file: IO[bytes]) -> None:

@@ -19,6 +19,7 @@ import threading
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any, NamedTuple
 
 from lastarm.checkpoints import Folder
@@ -108,13 +109,17 @@ def main() -> None:
     except BaseException:
         send(results, pickle.dumps(Broken(traceback.format_exc())))
         return
-    send(results, pickle.dumps(Ready(_resident())))
+    looked, resident = monotonic(), _resident()
+    send(results, pickle.dumps(Ready(resident)))
 
     with suppress(BrokenPipeError):
         while order := tasks.get():
             busy.set()
             try:
-                message: Done | Broken = Done(_told(performer, order, setup.worker), _resident())
+                told = _told(performer, order, setup.worker)
+                if monotonic() > looked + 0.1:  # asking takes time, too
+                    looked, resident = monotonic(), _resident()
+                message: Done | Broken = Done(told, resident)
             except CheckpointNotWritten as error:
                 message = Broken(error)
             busy.clear()
