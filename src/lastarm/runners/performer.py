@@ -52,12 +52,12 @@ class Performer:
             if level == pull.upto or (level and getattr(trainer, "restores", False)):
                 self._states.put_back(Pull(pull.arm, level), state)
             work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt)
-            return Failure(pull, _said(error), traceback.format_exc()[-65536:], work)
+            return Failure(pull, said(error), traceback.format_exc()[-65536:], work)
         work = Work(trained, trained_at - began, looked_at - trained_at, worker, task.attempt)
         return Loss(pull, loss, work, metrics, saved)
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     """An error in a line; one whose own message raises is still named."""
     try:
         message = str(error)

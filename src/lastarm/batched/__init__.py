@@ -1,0 +1,10 @@
+"""Trainers that advance many arms together: the contract, and what leads to it and from it.
+
+The models are in files of their own, which need numba: `ridge`, `kernel_svm`, `completion`.
+"""
+
+from lastarm.batched.protocol import BatchedTrainer, SomeFailed
+from lastarm.batched.single import Single
+from lastarm.batched.together import Together, as_batched
+
+__all__ = ["BatchedTrainer", "Single", "SomeFailed", "Together", "as_batched"]

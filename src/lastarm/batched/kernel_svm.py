@@ -1,0 +1,312 @@
+"""Support vector machines with an RBF kernel by Pegasos, many at a time: the paper's §5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from lastarm.batched.arrays import Array, common_level, float_type, setting, tables
+from lastarm.batched.compiled import compiled, dot
+from lastarm.batched.samples import order, passes
+from lastarm.canonical import fingerprint
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.trainers import Config
+
+BLOCK = 512  # points to which distances are known at a time
+PIECE = 256  # pulls in one call of the kernel
+
+
+@dataclass
+class Machines:
+    """Arms: λ, γ, the pulls so far, and α: how often each point of TRAIN was a mistake of theirs.
+
+    `counts` has a row an arm and at least a column for each point that was seen so far, by anyone
+    in the batch, in the order in which the first pass sees them.
+    """
+
+    penalties: NDArray[np.float64]
+    gammas: NDArray[np.float64]
+    counts: NDArray[np.int32]
+    pulls: NDArray[np.int64]
+
+
+class KernelSVM:
+    """Kernel machines Σ α_j y_j κ(x_j, ·) / λT, with labels ±1 and κ(x, z) = exp(−γ‖x − z‖²).
+
+    The config is `{"lambda": λ, "gamma": γ}`. A pull is one sample (x_i, y_i); the T-th is
+
+        if y_i Σ_j α_j y_j κ(x_j, x_i) / λT < 1:  α_i ← α_i + 1,
+
+    which is kernelized Pegasos as Shalev-Shwartz et al. (2011) print it in their figure 3 (with
+    y_j in the sum, as in their text). The samples are passes over TRAIN in random orders, the same
+    for all arms, by `seed`. The kernel is evaluated when it is needed and never stored: distances
+    serve all arms, and κ all of one γ.
+
+    The loss is the fraction of VAL on the wrong side, and on none: where the kernel vanishes (from
+    γ‖x − z‖² = 745 on, or 103 in float32) a machine gives 0, and must not win by that. With
+    `sigmoid=s` it is the mean of 1/(1 + exp(s·y·f(x))), which is continuous: the paper's footnote.
+    The test loss is that on TEST.
+
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+    >>> y = np.sign(X[:, 0] * X[:, 1])
+    >>> svm = KernelSVM(X[:200], y[:200], X[200:], y[200:])
+    >>> arms = svm.start([{"lambda": 1e-3, "gamma": gamma} for gamma in (4.0, 1e5)], seeds=[0, 1])
+    >>> svm.train(arms, [0, 1], pulls=400)
+    >>> good, narrow = svm.losses(arms, [0, 1])
+    >>> bool(good < 0.15 < narrow)
+    True
+    """
+
+    def __init__(
+        self,
+        X_train: ArrayLike,
+        y_train: ArrayLike,
+        X_val: ArrayLike,
+        y_val: ArrayLike,
+        X_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
+        *,
+        sigmoid: float | None = None,
+        seed: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        self._dtype = float_type(dtype)
+        parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
+        for name, (_, y) in parts.items():
+            if not np.isin(y, (-1, 1)).all():
+                shown = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
+                raise InvalidArgument(
+                    f"y_{name} holds {shown}: give -1 for one class and 1 for the other."
+                )
+        if sigmoid is not None and not sigmoid > 0:
+            raise InvalidArgument(
+                f"sigmoid={sigmoid} will not do: it is how steep the loss is. Give a number of "
+                "more than 0, or leave it out for the 0/1 loss."
+            )
+        self._sigmoid = sigmoid
+        self._seed = whole_number("seed", seed, 0, "what the order of the samples comes from")
+        X, y = parts.pop("train")
+        # In the order of the first pass, so that points seen so far come first; by columns, so
+        # that the distances to many points are computed at once.
+        first = order(self._seed, len(y), 0)
+        self._columns, self._y = np.ascontiguousarray(X[first].T), y[first]
+        self._position = np.argsort(first)
+        self._looks = parts
+        if "test" in parts:
+            self.tests = self._tests  # without TEST there is no such method
+
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Machines:
+        """Machines without points; the arms' seeds are not needed."""
+        penalties = np.array([setting(config, "lambda", 1e-300) for config in configs])
+        gammas = np.array([setting(config, "gamma") for config in configs])
+        none = np.zeros((len(penalties), 0), np.int32)
+        return Machines(penalties, gammas, none, np.zeros(len(penalties), np.int64))
+
+    def train(self, batch: Machines, arms: Sequence[int], pulls: int) -> None:
+        """Arms of one γ side by side, through all samples."""
+        level, points = common_level(batch.pulls, arms), len(self._y)
+        seen = min(level + pulls, points)
+        if batch.counts.shape[1] < seen:  # by more than is needed, so that it is done rarely
+            batch.counts = _widened(
+                batch.counts, min(max(seen, 2 * batch.counts.shape[1]), points)
+            )
+        chosen, gammas, bounds = _by_gamma(batch, arms)
+        factors = self._factors(batch, chosen, seen)
+        penalties, done = batch.penalties[chosen], level
+        for _, rows in passes(self._seed, points, level, level + pulls, PIECE):
+            pegasos(
+                factors,
+                penalties,
+                gammas.astype(self._dtype),
+                bounds,
+                self._columns,
+                self._y,
+                self._position[rows],
+                done,
+            )
+            done += len(rows)
+        batch.counts[chosen, :seen] = factors * self._y[:seen]
+        batch.pulls[chosen] += pulls
+
+    def losses(self, batch: Machines, arms: Sequence[int]) -> NDArray[np.float64]:
+        """The fractions of VAL on the wrong side, or the means of the sigmoid."""
+        return self._errors(batch, arms, "val")
+
+    def _tests(self, batch: Machines, arms: Sequence[int]) -> NDArray[np.float64]:
+        return self._errors(batch, arms, "test")
+
+    def _errors(self, batch: Machines, arms: Sequence[int], part: str) -> NDArray[np.float64]:
+        X, y = self._looks[part]
+        chosen, gammas, bounds = _by_gamma(batch, arms)
+        seen = min(int(batch.pulls[chosen].max()), len(self._y))
+        factors = self._factors(batch, chosen, seen)
+        scales = (self._sigmoid or 0.0) / (
+            batch.penalties[chosen] * np.maximum(batch.pulls[chosen], 1)
+        )
+        totals = np.zeros(len(chosen))
+        for begin in range(0, len(y), PIECE):
+            rows = slice(begin, begin + PIECE)
+            add_errors(
+                factors,
+                scales,
+                gammas.astype(self._dtype),
+                bounds,
+                self._columns,
+                X[rows],
+                y[rows],
+                totals,
+            )
+        losses = np.empty(len(chosen))
+        losses[_ranks(batch, arms)] = totals / len(y)
+        return losses
+
+    def _factors(self, batch: Machines, arms: NDArray[np.int64], seen: int) -> Array:
+        """α_j y_j, a row an arm and a column a point."""
+        return (batch.counts[arms, :seen] * self._y[:seen]).astype(self._dtype)
+
+    def take(self, batch: Machines, arm: int) -> Machines:
+        """A copy of its row, as far as the arm itself has seen points."""
+        return Machines(
+            batch.penalties[[arm]],
+            batch.gammas[[arm]],
+            batch.counts[[arm], : batch.pulls[arm]],
+            batch.pulls[[arm]],
+        )
+
+    def gather(self, ones: Sequence[Machines]) -> Machines:
+        """Their rows, made equally long."""
+        seen = max(one.counts.shape[1] for one in ones)
+        return Machines(
+            np.concatenate([one.penalties for one in ones]),
+            np.concatenate([one.gammas for one in ones]),
+            np.concatenate([_widened(one.counts, seen) for one in ones]),
+            np.concatenate([one.pulls for one in ones]),
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The sha256 of the data and the settings."""
+        data = [
+            self._columns,
+            self._y,
+            *(array for part in self._looks.values() for array in part),
+        ]
+        return {"data": fingerprint(data), "sigmoid": self._sigmoid, "seed": self._seed}
+
+
+def _widened(counts: NDArray[np.int32], points: int) -> NDArray[np.int32]:
+    return np.pad(counts, ((0, 0), (0, points - counts.shape[1])))
+
+
+def _ranks(batch: Machines, arms: Sequence[int]) -> NDArray[np.int64]:
+    return np.argsort(batch.gammas[list(arms)], kind="stable")
+
+
+def _by_gamma(
+    batch: Machines, arms: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """The arms by their γ, the different γ, and where the arms of each begin and end."""
+    chosen = np.asarray(arms)[_ranks(batch, arms)]
+    gammas, begins = np.unique(batch.gammas[chosen], return_index=True)
+    return chosen, gammas, np.append(begins, len(chosen))
+
+
+@compiled
+def mistaken(factors: Array, bounds: Array) -> NDArray[np.bool_]:
+    """Of which points any arm of each γ has made a mistake: κ is wanted of those only."""
+    wanted = np.zeros((len(bounds) - 1, factors.shape[1]), np.bool_)
+    for group in range(len(wanted)):
+        for arm in range(bounds[group], bounds[group + 1]):
+            for point in range(factors.shape[1]):
+                wanted[group, point] |= factors[arm, point] != 0
+    return wanted
+
+
+@compiled
+def add_similar(
+    x: Array,
+    columns: Array,
+    begin: int,
+    end: int,
+    factors: Array,
+    wanted: Array,
+    gammas: Array,
+    bounds: Array,
+    work: Array,
+    sums: Array,
+) -> None:
+    """Add Σ_j α_j y_j κ(x_j, x) over points `begin` to `end` to the sum of each arm."""
+    squared, similar = work[0, : end - begin], work[1, : end - begin]
+    squared[:] = 0
+    for k in range(len(x)):
+        own, others = x[k], columns[k, begin:end]
+        for point in range(len(others)):
+            difference = own - others[point]
+            squared[point] += difference * difference
+    for group in range(len(gammas)):
+        asked = wanted[group, begin:end]
+        for point in range(len(asked)):
+            similar[point] = exp(-gammas[group] * squared[point]) if asked[point] else 0
+        for arm in range(bounds[group], bounds[group + 1]):
+            sums[arm] += dot(factors[arm, begin:end], similar)
+
+
+@compiled
+def pegasos(
+    factors: Array,
+    penalties: Array,
+    gammas: Array,
+    bounds: Array,
+    columns: Array,
+    y: Array,
+    positions: Array,
+    done: int,
+) -> None:
+    """One step a sample for all rows of `factors`, which holds α_j y_j, an arm each."""
+    wanted = mistaken(factors, bounds)
+    work, sums = np.empty((2, BLOCK), y.dtype), np.empty(len(penalties), y.dtype)
+    for step in range(len(positions)):
+        i, t = positions[step], done + step + 1
+        x = columns[:, i].copy()
+        sums[:] = 0
+        seen = min(t - 1, len(y))
+        for begin in range(0, seen, BLOCK):
+            end = min(begin + BLOCK, seen)
+            add_similar(x, columns, begin, end, factors, wanted, gammas, bounds, work, sums)
+        for group in range(len(gammas)):
+            for arm in range(bounds[group], bounds[group + 1]):
+                if y[i] * sums[arm] / (penalties[arm] * t) < 1:
+                    factors[arm, i] += y[i]
+                    wanted[group, i] = True
+
+
+@compiled
+def add_errors(
+    factors: Array,
+    scales: Array,
+    gammas: Array,
+    bounds: Array,
+    columns: Array,
+    X: Array,
+    y: Array,
+    totals: Array,
+) -> None:
+    """Add the errors on some rows to the total of each arm; scales of 0 mean the 0/1 loss."""
+    wanted, seen = mistaken(factors, bounds), factors.shape[1]
+    work, sums = np.empty((2, BLOCK), y.dtype), np.empty(len(scales), y.dtype)
+    for row in range(len(y)):
+        x = X[row]
+        sums[:] = 0
+        for begin in range(0, seen, BLOCK):
+            end = min(begin + BLOCK, seen)
+            add_similar(x, columns, begin, end, factors, wanted, gammas, bounds, work, sums)
+        for arm in range(len(scales)):
+            margin = np.float64(y[row] * sums[arm])
+            if scales[arm] > 0:
+                totals[arm] += 1 / (1 + exp(scales[arm] * margin))
+            elif not margin > 0:
+                totals[arm] += 1

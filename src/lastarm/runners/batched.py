@@ -1,0 +1,216 @@
+"""The batched runner: arms that stand at one level are trained and looked at together."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from lastarm.batched import SomeFailed, as_batched
+from lastarm.errors import CheckpointLost, CheckpointNotWritten, whole_number
+from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
+from lastarm.runners.performer import Task, said
+from lastarm.runners.protocol import Arms
+from lastarm.trainers import arm_seed, observation
+
+
+class Place(NamedTuple):
+    """Where an arm is: in which batch, at which place in it, after how many pulls."""
+
+    batch: Any
+    place: int
+    level: int
+
+
+class Batched:
+    """Performs the pulls that it is given group by group: those from one level to one other.
+
+    The trainer is a batched one, or a `Single` of it; the arms of any other trainer take turns.
+    `group` pulls are taken on at most, by default as many as there are arms, so that a whole rung
+    is one batch.
+
+    An error that is an arm's own is its failure. One of the batch may be anybody's: all of its
+    arms have failed as if a worker had been lost, so they are tried again, and from the second
+    attempt on an arm is performed alone. What training and looking took is divided evenly among
+    the arms of a group.
+
+    States stay in memory, in their batches; where there is a folder for all of them, each arm's
+    own is written to it after every pull, so that a crash loses a group at most.
+    """
+
+    def __init__(self, arms: Arms, *, group: int | None = None) -> None:
+        self._arms = arms
+        self._trainer: Any = as_batched(arms.trainer)
+        group = len(arms.configs) if group is None else group
+        self._group = whole_number("group", group, 1, "how many pulls are taken on at once")
+        self._started: list[Task] = []
+        self._places: dict[int, Place] = {}
+
+    @property
+    def free(self) -> int:
+        """What is left of the group."""
+        return self._group - len(self._started)
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        """Take a pull on."""
+        self._started.append(self._arms.task(pull, attempt))
+
+    def wait(self, seconds: float = 0.0) -> list[Told]:
+        """Perform the pulls that go together with the one that was started first."""
+        if not self._started:
+            return []
+        groups: dict[tuple[int, ...], list[Task]] = {}
+        for task in self._started:
+            groups.setdefault(self._kind(task), []).append(task)
+        first, *others = groups.values()
+        self._started = [task for group in others for task in group]
+        return _Performance(first, self._trainer, self._arms, self._places).perform()
+
+    def _kind(self, task: Task) -> tuple[int, ...]:
+        alone = (task.pull.arm,) if task.attempt > 1 else ()
+        return (self._level(task), task.pull.upto, *alone)
+
+    def _level(self, task: Task) -> int:
+        """The level from which a pull begins; what is known and cannot be used is forgotten."""
+        arm, upto, known = task.pull.arm, task.pull.upto, task.known
+        place = self._places.get(arm)
+        if place and (known[0] if known else 0) <= place.level <= upto:
+            return place.level
+        self._places.pop(arm, None)
+        if known and known[0] <= upto and self._arms.folder:
+            with suppress(CheckpointLost):
+                one = self._arms.folder.load(Pull(arm, known[0]), known[1])
+                self._places[arm] = Place(self._trainer.gather([one]), 0, known[0])
+                return known[0]
+        return 0
+
+    def state(self, pull: Pull) -> Any:
+        """The arm on its own, out of its batch or from a checkpoint."""
+        place = self._places.get(pull.arm)
+        if place and place.level == pull.upto:
+            return self._trainer.take(place.batch, place.place)
+        return self._arms.index.load(pull) if self._arms.index else None
+
+    def close(self) -> None:
+        """Nothing runs on."""
+
+
+class _Performance:
+    """One group of pulls, from one level to one other, and what it has taken so far."""
+
+    def __init__(
+        self, tasks: Sequence[Task], trainer: Any, arms: Arms, places: dict[int, Place]
+    ) -> None:
+        self._tasks = list(tasks)
+        self._numbers = [task.pull.arm for task in tasks]
+        self._trainer = trainer
+        self._arms = arms
+        self._places = places
+        self._trained = 0
+        self._train_seconds = self._loss_seconds = 0.0
+
+    def perform(self) -> list[Told]:
+        """Train and look. What the trainer raises for all is nobody's, unless there is but one."""
+        known: dict[int, Any] = {}  # arm → what was observed, or its own error
+        told: list[Told] = []
+        try:
+            known |= self._train()
+            known |= self._look([arm for arm in self._numbers if arm not in known])
+        except (Exception, SystemExit) as error:
+            lost = len(self._tasks) > 1
+            left = [task for task in self._tasks if task.pull.arm not in known]
+            told = [self._failed(task, error, lost=lost) for task in left]
+        for task in self._tasks:
+            if task.pull.arm in known:
+                told.append(self._observed(task, known[task.pull.arm]))
+        return told
+
+    def _train(self) -> dict[int, BaseException]:
+        """The arms at their new level, but for those that failed on the way."""
+        upto = self._tasks[0].pull.upto
+        causes: dict[int, BaseException] = {}
+        began = perf_counter()
+        try:
+            batch, numbers, level = self._gathered()
+            if level < upto:
+                self._trained = upto - level
+                if not getattr(self._trainer, "restores", False):
+                    for task in self._tasks:  # they may be half changed when it raises
+                        self._places.pop(task.pull.arm, None)
+                try:
+                    self._trainer.train(batch, numbers, upto - level)
+                except SomeFailed as some:
+                    causes = some.causes
+        finally:
+            self._train_seconds = perf_counter() - began
+        failed = {}
+        for task, number in zip(self._tasks, numbers, strict=True):
+            if number in causes:
+                failed[task.pull.arm] = causes[number]
+            else:
+                self._places[task.pull.arm] = Place(batch, number, upto)
+        return failed
+
+    def _gathered(self) -> tuple[Any, list[int], int]:
+        """One batch in which all arms are, their places in it, and the level they are at."""
+        places = [self._places.get(task.pull.arm) for task in self._tasks]
+        known = [place for place in places if place]
+        if not known:
+            seeds = [arm_seed(task.seed, task.pull.arm) for task in self._tasks]
+            batch = self._trainer.start([task.config for task in self._tasks], seeds)
+            return batch, list(range(len(self._tasks))), 0
+        assert len(known) == len(places), "arms of a group are at one level"
+        batch, level = known[0].batch, known[0].level
+        if all(place.batch is batch for place in known):
+            return batch, [place.place for place in known], level
+        batch = self._trainer.gather([self._trainer.take(p.batch, p.place) for p in known])
+        numbers = list(range(len(known)))
+        for task, number in zip(self._tasks, numbers, strict=True):
+            self._places[task.pull.arm] = Place(batch, number, level)
+        return batch, numbers, level
+
+    def _look(self, arms: Sequence[int]) -> dict[int, Any]:
+        """What is observed of these arms, or the errors that looking raised."""
+        if not arms:
+            return {}
+        places = [self._places[arm] for arm in arms]
+        began = perf_counter()
+        try:
+            losses = self._trainer.losses(places[0].batch, [place.place for place in places])
+            return dict(zip(arms, losses, strict=True))
+        finally:
+            self._loss_seconds = perf_counter() - began
+
+    def _observed(self, task: Task, value: Any) -> Told:
+        """The loss of an arm, kept with its state; or its failure, if it is none."""
+        try:
+            if isinstance(value, BaseException):
+                raise value
+            loss, metrics = observation(value)
+            saved = self._saved(task.pull)
+        except CheckpointNotWritten:
+            raise
+        except (Exception, SystemExit) as error:
+            return self._failed(task, error)
+        return Loss(task.pull, loss, self._work(task), metrics, saved)
+
+    def _saved(self, pull: Pull) -> Saved | None:
+        if not self._arms.folder or not self._arms.always:
+            return None
+        place = self._places[pull.arm]
+        return self._arms.folder.save(pull, self._trainer.take(place.batch, place.place))
+
+    def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
+        told = "".join(traceback.format_exception(error))[-65536:]
+        return Failure(task.pull, said(error), told, self._work(task), lost=lost)
+
+    def _work(self, task: Task) -> Work:
+        arms = len(self._tasks)
+        return Work(
+            self._trained,
+            self._train_seconds / arms,
+            self._loss_seconds / arms,
+            attempt=task.attempt,
+        )
