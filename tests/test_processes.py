@@ -352,11 +352,13 @@ def test_what_cannot_be_sent_or_loaded_is_said_before_anything_is_trained(tmp_pa
         ({"seconds": 0}, "seconds=0"),
         ({"seconds": math.nan}, "seconds=nan"),
         ({"recommend": "last"}, "recommend='last'"),
+        ({"policy": "successive-halving"}, "'successive-halving' is no policy"),
+        ({"policy": SuccessiveHalving}, "is no policy: give one with its numbers"),
     ],
 )
 def test_arguments_that_will_not_do(arguments: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidArgument, match=named):
-        search(Drifting(), LIMITS, policy=HALVING, **arguments)
+        search(Drifting(), LIMITS, **{"policy": HALVING, **arguments})
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -96,6 +96,11 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
+    if isinstance(policy, type) or not hasattr(policy, "ask"):
+        raise InvalidArgument(
+            f"policy={policy!r} is no policy: give one with its numbers, such as "
+            "SuccessiveHalving(arms=64, budget=4096)."
+        )
     how = as_trainer(trainer)
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")

@@ -59,6 +59,8 @@ def resume(journal: str, trust: bool) -> int:
         ) from error
     with command.make_context(f"lastarm {words[0]}", words[1:]) as context:
         context.params["journal"] = str(path)  # it may have been moved
+        if Path(context.params.get("output") or path.parent / "none").exists():
+            context.params["output"] = None  # it was delivered before
         code: int = command.invoke(context)
         return code
 

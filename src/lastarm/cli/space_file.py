@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -44,6 +45,8 @@ def domain(name: str, spelled: str) -> Any:
         if colon and kind == "choice":
             return Choice(*(_value(option) for option in rest.split(",") if rest))
         if not colon or kind not in kinds:
+            if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
+                raise InvalidArgument(f"{spelled!r} is no domain that is known: write {FORMS}.")
             return _value(spelled)
         bounds = [_value(bound) for bound in rest.split(":")]
         if len(bounds) != 2:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shlex
 import shutil
 import sys
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,14 @@ class TwoForms(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=TwoForms, epilog=f"A domain is one of: {FORMS}.")
+EXAMPLES = """\b
+lastarm tune train:model --space space.toml --arms 64 --budget 4096 --journal tune.jsonl
+lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6 \\
+    -- ./train --lr {lr} --layers {layers} --epochs {upto} --state {state}
+"""
+
+
+@click.command(cls=TwoForms, epilog=f"A domain is one of: {FORMS}.\n\n{EXAMPLES}")
 @click.argument("trainer", required=False, metavar="[MODULE:TRAINER | -- PROGRAM ARG...]")
 @click.option("--space", "space_path", metavar="FILE", help="What may vary, as TOML.")
 @click.option(
@@ -80,7 +89,7 @@ def tune(
     output: str | None,
     **options: Any,
 ) -> int:
-    r"""Tune a trainer, or any program.
+    """Tune a trainer, or any program.
 
     MODULE:TRAINER is a trainer in a Python module: an object or a class with start, train and
     loss, a generator function, or a pair of functions.
@@ -89,12 +98,8 @@ def tune(
     pulls that the arm is to have had in all, {pulls} by how many more that is, {seed} by the arm's
     seed, and {state} by a folder of the arm's own that is kept between pulls. The last line that
     it prints is the loss: a number, or JSON with "loss" and other metrics. If it ends with
-    another exit code than 0, its arm has failed, and the folder is left as it was.
-
-    \b
-    lastarm tune train:model --space space.toml --arms 64 --budget 4096 --journal tune.jsonl
-    lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6 \
-        -- ./train --lr {lr} --layers {layers} --epochs {upto} --state {state}
+    another exit code than 0, its arm has failed, and the folder is left as it was. (The folder has
+    another path in every pull.)
     """
     program = click.get_current_context().meta.get("program")
     if output is not None and (program is None or Path(output).exists()):
@@ -107,7 +112,7 @@ def tune(
     if takes(policy, "seed"):
         for_policy["seed"] = options["seed"]
     chosen = make_policy(policy, **for_policy)
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # a trainer may print
+    with _only_the_answer() if as_json else nullcontext():
         result = search(
             _trainer(trainer, program, space),
             space,
@@ -118,6 +123,8 @@ def tune(
         )
     if output is not None and result.state is not None:
         shutil.copytree(result.state, output, symlinks=True)
+    elif output is not None:
+        display.note(f"lastarm: the winner's folder is lost, so that there is no {output}.")
     if as_json:
         named = {"policy": policy, "budget": chosen.budget}
         display.print_json(result.as_dict() | named)
@@ -130,7 +137,23 @@ def tune(
                 f"lastarm resume {shlex.quote(options['journal'])}" if options["journal"] else None
             )
             display.stopped(again)
-    return 128 + result.stopped_by if result.stopped_by else 0
+    if result.stopped_by:
+        return 128 + result.stopped_by
+    return 1 if output is not None and result.state is None else 0
+
+
+@contextmanager
+def _only_the_answer() -> Iterator[None]:
+    """Whatever else would be printed, by us or by what a trainer starts, is an aside."""
+    sys.stdout.flush()
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(answers, 1)
+        os.close(answers)
 
 
 def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTrainer:
