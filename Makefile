@@ -24,6 +24,7 @@ format: .venv/.installed-dev
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decisions.py
+	.venv-bench/bin/python benchmarks/engines.py
 	.venv-bench/bin/python benchmarks/quality.py
 
 # The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
