@@ -31,7 +31,6 @@ from lastarm.runners.sessions import end_session
 from lastarm.runners.worker import Broken, Done, Order, Ready, Setup, receive, send
 
 MOST_FALSE_STARTS = 3
-SHORT = 0.1  # seconds: of pulls as short, the next is sent before the worker has asked for it
 
 
 class Worker:
@@ -41,11 +40,9 @@ class Worker:
         self.name = setup.worker
         self.ready = False
         self.at_first = 0  # bytes that it used when it was ready
-        self.sent: list[Task] = []  # the first of them is under way
-        self.since = math.inf  # when it began with that, by the monotonic clock
-        self.queue: deque[Task] = deque()  # what it is to get next
-        self.short = False  # whether its pulls are
-        self.tired = False  # whether it is to be replaced when it is done
+        self.task: Task | None = None
+        self.since = math.inf  # when it began with its task, by the monotonic clock
+        self.queue: deque[Task] = deque()  # what only this worker can go on with
         # Not by PYTHONPATH: what a trainer starts is to have the user's own environment.
         path = [entry or os.getcwd() for entry in sys.path]
         command = (
@@ -65,9 +62,8 @@ class Worker:
 
     def begin(self, task: Task) -> None:
         """Give it a task."""
-        self.sent.append(task)
-        if len(self.sent) == 1 and self.ready:
-            self.since = monotonic()
+        self.task = task
+        self.since = monotonic() if self.ready else math.inf
         try:
             config = by_value(task.config)
         except Exception as error:
@@ -76,16 +72,6 @@ class Worker:
             self._messages.put((self, Done(Failure(task.pull, why[:1000], work=work), 0)))
         else:
             self._send(Order(task._replace(config={}), config))
-
-    @property
-    def has_room(self) -> bool:
-        """Whether to send it a task now."""
-        return not self.sent or (self.short and not self.tired and len(self.sent) == 1)
-
-    def took(self, done: Pull) -> None:
-        """It has answered a task, and is at the next."""
-        self.sent = [task for task in self.sent if task.pull != done]
-        self.since = monotonic() if self.sent else math.inf
 
     def kill(self) -> None:
         """End it now, with whatever it has started."""
@@ -99,7 +85,7 @@ class Worker:
         with suppress(OSError):
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0 if self.sent else 1)
+            self._process.wait(0 if self.task else 1)
         self.kill()
         self._process.wait()
 
@@ -174,9 +160,9 @@ class Processes:
 
     @property
     def free(self) -> int:
-        """How many workers could be given something."""
-        room = sum(worker.has_room and not worker.queue for worker in self._workers)
-        return 0 if self._alone or self._solo else room
+        """How many workers are idle."""
+        idle = sum(worker.task is None for worker in self._workers)
+        return 0 if self._alone or self._solo else idle
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Give the pull to the worker that has the arm's state, if it is idle, or to another."""
@@ -184,13 +170,10 @@ class Processes:
         home, _ = self._home.get(pull.arm, (None, 0))
         if self._deaths[pull.arm] > 1:
             self._alone.append(task)
-        elif home and (pull.arm in self._pinned or not home.sent):
+        elif home and (home.task is None or pull.arm in self._pinned):
             home.queue.append(task)
         else:
-            waiting = [worker for worker in self._workers if worker.has_room]
-            min(waiting, key=lambda worker: (len(worker.sent), worker is not home)).queue.append(
-                task
-            )
+            next(worker for worker in self._workers if worker.task is None).queue.append(task)
         self._dispatch()
 
     def wait(self, seconds: float) -> list[Told]:
@@ -211,53 +194,52 @@ class Processes:
     def close(self) -> None:
         """End all workers and clear away what they left."""
         for worker in self._workers:
-            if worker.sent:
+            if worker.task:
                 worker.kill()
         for worker in self._workers:
             worker.close()
         self._scratch.cleanup()
 
     def _dispatch(self) -> None:
-        if self._solo and not self._solo.sent:
+        if self._solo and self._solo.task is None:
             self._solo = None
-        if self._alone and not any(worker.sent for worker in self._workers):
+        if self._alone and not any(worker.task for worker in self._workers):
             self._solo = self._workers[0]
             self._solo.begin(self._alone.popleft())
         elif not self._alone and not self._solo:
             for worker in self._workers:
-                while worker.queue and worker.has_room:
+                if worker.queue and worker.task is None:
                     worker.begin(worker.queue.popleft())
 
     def _take(self, worker: Worker, message: Any) -> list[Told]:
         if worker not in self._workers:
             return []  # replaced before
+        task, worker.task = worker.task, None
         match message:
             case Ready(resident):
                 self._false_starts = 0
-                worker.ready, worker.at_first = True, resident
-                worker.since = monotonic() if worker.sent else math.inf
+                worker.ready, worker.task, worker.at_first = True, task, resident
+                worker.since = monotonic() if task else math.inf
                 return []
             case Done(result, resident):
-                worker.took(result.pull)
-                worker.short = result.work.train_seconds + result.work.loss_seconds < SHORT
+                worker.since = math.inf
                 del self._deaths[result.pull.arm]
                 if isinstance(result, Loss):
                     self._home[result.pull.arm] = worker, result.pull.upto
                     if result.saved is None:
                         self._pinned.add(result.pull.arm)
                 # One that needs as much to begin with would be no better if it were begun anew.
-                worker.tired |= resident > max(self._worker_memory, 2 * worker.at_first)
-                if worker.tired and not worker.sent:
+                if resident > max(self._worker_memory, 2 * worker.at_first):
                     self._replace(worker)
                 return [result]
             case Broken(CheckpointNotWritten() as error):
                 raise error
             case Broken(reason):
                 raise Stuck(f"a worker could not load the trainer:\n{reason}")
-        return self._bury(worker)
+        return self._bury(worker, task)
 
-    def _bury(self, worker: Worker) -> list[Told]:
-        end, task = worker.end(), worker.sent[0] if worker.sent else None
+    def _bury(self, worker: Worker, task: Task | None) -> list[Told]:
+        end = worker.end()
         level = self._level(worker, task) if task else 0
         self._false_starts += not worker.ready
         if self._false_starts == MOST_FALSE_STARTS:
@@ -273,10 +255,10 @@ class Processes:
     def _give_up_the_late(self) -> list[Told]:
         results: list[Told] = []
         for worker in list(self._workers):
-            if worker.sent and monotonic() >= worker.since + self._limit:
+            if worker.task and monotonic() >= worker.since + self._limit:
                 why = f"no result within {self._limit:g} s, so its worker was stopped"
-                level = self._level(worker, worker.sent[0])
-                results.append(_failure(worker.sent[0], worker, why, level))
+                level = self._level(worker, worker.task)
+                results.append(_failure(worker.task, worker, why, level))
                 worker.kill()
                 self._replace(worker)
         return results
@@ -289,11 +271,11 @@ class Processes:
         return max(level if home is worker else 0, task.known[0] if task.known else 0)
 
     def _replace(self, worker: Worker) -> None:
-        """Another worker takes its place, and all but the task that was under way."""
+        """Another worker takes its place; what only it had is trained again."""
         number = self._workers.index(worker)
         threading.Thread(target=worker.close, daemon=True).start()
         successor = self._workers[number] = self._worker(number)
-        successor.queue.extend([*worker.sent[1:], *worker.queue])
+        successor.queue.extend(worker.queue)
         self._home = {arm: home for arm, home in self._home.items() if home[0] is not worker}
         self._solo = None if self._solo is worker else self._solo
 
