@@ -142,8 +142,6 @@ def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tally:
 def test_what_is_trained_is_what_is_booked(
     tally: Tally, form: str, policy: str, workers: int | None
 ) -> None:
-    if form == "program" and policy != "halving":
-        pytest.skip("a program is slow to start, and halving has shown it")
     space = SPACES.get(form, {"x": Uniform(0, 1)})
     result = search(FORMS[form](tally), space, policy=POLICIES[policy], workers=workers)
     assert result.complete
