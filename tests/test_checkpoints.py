@@ -396,3 +396,35 @@ def test_a_file_that_is_none_is_lost(tmp_path: Path) -> None:
     folder.file(pull).mkdir()
     with pytest.raises(CheckpointLost):
         folder.load(pull, Saved("", 0))
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_arrays_come_back_as_they_were(tmp_path: Path, durable: bool) -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+    fixed = np.arange(3)
+    fixed.flags.writeable = False
+    kept = {
+        "weights": weights,
+        "the same": weights,
+        "columns": np.asfortranarray(weights),
+        "every other": np.arange(10)[::2],
+        "none": np.zeros((0, 4)),
+        "objects": np.array([{"x": 1}, None], dtype=object),
+        "fixed": fixed,
+        "bytes": bytearray(b"abc"),
+    }
+    folder = Folder(tmp_path, object(), durable=durable)
+    saved = folder.save(Pull(0, 1), kept)
+    assert saved
+    found = folder.load(Pull(0, 1), saved)
+    for name, value in kept.items():
+        np.testing.assert_array_equal(found[name], value)
+        assert type(found[name]) is type(value)
+    assert found["the same"] is found["weights"]
+    assert found["columns"].flags.f_contiguous
+    assert not found["fixed"].flags.writeable
+    found["weights"] += 1  # training goes on in place
+    with folder.file(Pull(0, 1)).open("ab") as file:
+        file.write(b"!")
+    with pytest.raises(CheckpointLost, match="not what was saved"):
+        folder.load(Pull(0, 1), saved)

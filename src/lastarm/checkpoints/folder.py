@@ -8,6 +8,7 @@ import os
 import pickle
 import stat
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,10 @@ class StateNotRead(LastarmError):
 
 
 class Folder:
-    """Files of states, one for an arm at a level. Where it is `durable`, they outlive power cuts.
+    """Files of states, one for an arm at a level.
+
+    Where it is `durable`, they outlive power cuts and are known by their digests. Elsewhere they
+    end with us, and are as safe as memory is: a digest would more than double what saving costs.
 
     A trainer with `save(state, path)` and `load(path)` of its own spells its states; those of
     others are pickled.
@@ -49,7 +53,7 @@ class Folder:
             with _created(new) as out:
                 try:
                     own_way = hasattr(self._trainer, "save")
-                    saved = self._save(state, new) if own_way else _pickled(state, out)
+                    saved = self._save(state, new) if own_way else self._pickle(state, out)
                 except OSError as error:
                     if error.errno not in REFUSED:
                         raise StateNotRead(f"{error.strerror or error}") from error
@@ -73,12 +77,38 @@ class Folder:
         self._trainer.save(state, path)
         path.chmod(0o600)  # it may have put another file in the place of ours
         with path.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-            if not (size := written.tell()):
+            digest = self._digest(written)
+            if not (size := os.fstat(written.fileno()).st_size):
                 raise StateNotRead(f"`save` wrote nothing to {path}: write to that very file")
             if self.durable:
                 os.fsync(written.fileno())
         return Saved(digest, size)
+
+    def _pickle(self, state: Any, out: IO[bytes]) -> Saved | None:
+        """Arrays and the like are written as they lie in memory, behind the pickle of the rest."""
+        # By reference where that works, so that the classes of a script stay its own when it is
+        # run again; by value where they have no name that another process could find.
+        for dumps in (pickle.dumps, cloudpickle.dumps):
+            buffers: list[pickle.PickleBuffer] = []
+            try:
+                rest = dumps(state, protocol=5, buffer_callback=buffers.append)
+                arrays = [buffer.raw() for buffer in buffers]
+            except OSError:
+                raise
+            except Exception:
+                continue
+            head = pickle.dumps((len(rest), [(a.nbytes, a.readonly) for a in arrays]))
+            digest = hashlib.sha256()
+            for part in (head, rest, *arrays):
+                if self.durable:
+                    digest.update(part)
+                out.write(part)
+            out.flush()
+            return Saved(digest.hexdigest() if self.durable else "", out.tell())
+        return None
+
+    def _digest(self, file: BufferedReader) -> str:
+        return hashlib.file_digest(file, "sha256").hexdigest() if self.durable else ""
 
     def load(self, pull: Pull, saved: Saved) -> Any:
         """The state that was saved, or `CheckpointLost` if it is not there as it was."""
@@ -86,12 +116,13 @@ class Folder:
         try:
             with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as own:
                 _require_ours(own)
-                if hashlib.file_digest(own, "sha256").hexdigest() != saved.digest:
+                size = os.fstat(own.fileno()).st_size
+                if Saved(self._digest(own), size) != saved:
                     raise CheckpointLost("it is not what was saved")
                 if hasattr(self._trainer, "save"):
                     return self._trainer.load(file)
                 own.seek(0)
-                return pickle.load(own)
+                return _unpickled(own)
         except CheckpointLost:
             raise
         except Exception as error:  # whatever a state does when it is loaded, it can be trained
@@ -114,33 +145,11 @@ def _created(path: Path) -> IO[bytes]:
             path.parent.mkdir(mode=0o700, parents=True)
 
 
-class _Digested:
-    """A file to write to that knows what was written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
-
-
-def _pickled(state: Any, out: IO[bytes]) -> Saved | None:
-    # By reference where that works, so that the classes of a script stay its own when it is run
-    # again; by value where they have no name that another process could find.
-    for dump in (pickle.dump, cloudpickle.dump):
-        try:
-            out.seek(0)
-            out.truncate()
-            dump(state, written := _Digested(out), protocol=5)
-            out.flush()
-        except OSError:
-            raise
-        except Exception:
-            continue
-        return Saved(written.digest.hexdigest(), out.tell())
-    return None
+def _unpickled(file: IO[bytes]) -> Any:
+    length, sizes = pickle.load(file)
+    rest = file.read(length)
+    arrays = (file.read(n) if readonly else bytearray(file.read(n)) for n, readonly in sizes)
+    return pickle.loads(rest, buffers=arrays)
 
 
 def _require_ours(file: IO[bytes]) -> None:
