@@ -55,8 +55,9 @@ class AnyOf:
 class Grid:
     """All combinations of the values of a mapping, or of each of several.
 
-    Choices and integers give all their values. With `samples`, every domain on another scale is
-    sampled so many times: a log-scaled integer too. The samples depend on the seed and the name.
+    Choices give all their values, and so do integers. With `samples`, so many values of each
+    other domain are tried, and of integers no more than that: the paper's "4 samples of each".
+    They depend on the seed and the name.
 
     >>> from lastarm.space import LogUniform, draw, size
     >>> grid = Grid({"lr": LogUniform(1e-5, 1e-1), "layers": [1, 2, 3]}, samples=4)
@@ -103,7 +104,7 @@ class Grid:
         return AnyOf(grid).configs(seed, seen)
 
     def _count(self, domain: Domain) -> int:
-        sampled = domain.size is None or (isinstance(domain, Integer) and domain.log)
+        sampled = domain.size is None or isinstance(domain, Integer)
         counts = (domain.size, self.samples if sampled else None)
         return min(count for count in counts if count is not None)
 
