@@ -531,3 +531,16 @@ def test_the_seed_of_an_arm_decides_where_its_factors_begin() -> None:
         alone = trainer.train(trainer.start(COMPLETION[arm], arm_seed(9, arm)), 1)
         assert (runner.state(Pull(arm, 1)).users == alone.users).all()
     assert runner.state(Pull(0, 2)) is None
+
+
+def test_a_batched_trainer_is_trained_together_without_asking() -> None:
+    policy = SuccessiveHalving(8, 800)
+    together = search(ridge(), Configs(RIDGE), policy=policy)
+    asked = search(Single(ridge()), Configs(RIDGE), policy=policy, runner="batched")
+    alone = search(ridge(), Configs(RIDGE), policy=policy, runner="serial")
+    assert together.digest == asked.digest
+    assert together.arm == alone.arm
+    assert together.loss == pytest.approx(alone.loss, rel=1e-9)
+    assert together.curves.keys() == alone.curves.keys()
+    apart = search(ridge(), Configs(RIDGE), policy=policy, workers=2)
+    assert apart.digest == alone.digest

@@ -17,7 +17,7 @@ from lastarm.policies import (
 )
 from lastarm.policy import Policy, Rounds
 from lastarm.result import Result
-from lastarm.runners import Processes, Serial, Simulated
+from lastarm.runners import Batched, Processes, Serial, Simulated
 from lastarm.search import search
 from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
 from lastarm.trainers import (
@@ -34,6 +34,7 @@ __all__ = [
     "ASHA",
     "EXP3",
     "LUCB",
+    "Batched",
     "Checkpoints",
     "Choice",
     "Closed",

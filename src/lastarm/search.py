@@ -13,8 +13,9 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.canonical import fingerprint
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import (
@@ -45,7 +46,7 @@ from lastarm.trainers import (
 
 
 def search(
-    trainer: AnyTrainer,
+    trainer: AnyTrainer | BatchedTrainer[Any, Any],
     space: Space,
     *,
     policy: Policy,
@@ -66,8 +67,9 @@ def search(
     """Find the best of many configs, training as many of them as far as the policy asks for.
 
     `trainer` is an object with `start(config, seed)`, `train(state, pulls)` and `loss(state)`; a
-    generator function that yields a loss once a pull; or a pair of functions. The config of arm i
-    is drawn from `space` by (seed, i); those to `include` come first.
+    generator function that yields a loss once a pull; a pair of functions; or a batched trainer,
+    which trains many arms in one kernel (`lastarm.batched`). The config of arm i is drawn from
+    `space` by (seed, i); those to `include` come first.
 
     >>> from lastarm import LogUniform, SuccessiveHalving
     >>> def root_of_two(config):
@@ -81,8 +83,8 @@ def search(
     (256, True, True)
 
     Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
-    `pull_seconds` is a failure) or anything that makes a runner. A failed pull is tried again
-    `retries` times; then that arm is out. All arms failing is an error, `AllArmsFailed`.
+    `pull_seconds` is a failure), "batched" or anything that makes a runner. A failed pull is tried
+    again `retries` times; then that arm is out. All arms failing is an error, `AllArmsFailed`.
 
     Remembering. With a `journal`, the same call resumes a search that was killed or stopped, and a
     call with other arguments is refused. Trained states are kept in `checkpoints`, a folder or
@@ -101,7 +103,8 @@ def search(
             f"policy={policy!r} is no policy: give one with its numbers, such as "
             "SuccessiveHalving(arms=64, budget=4096)."
         )
-    how = as_trainer(trainer)
+    batched = is_batched(trainer)
+    how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
@@ -109,8 +112,13 @@ def search(
         raise InvalidArgument(f"seconds={seconds} will not do: give more than 0, or leave it out.")
     if recommend not in ("latest", "best"):
         raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
-    starting = getattr(how, "starts_processes", False)
-    make_runner = chosen_runner(runner, workers, pull_seconds, starts_processes=starting)
+    make_runner = chosen_runner(
+        runner,
+        workers,
+        pull_seconds,
+        starts_processes=getattr(how, "starts_processes", False),
+        batched=batched and not maximize,
+    )
     configs = draw(space, policy.arms, seed, include)
     policy, ledger = fresh(policy), Ledger()
 

@@ -82,9 +82,13 @@ def as_batched(trainer: Any) -> BatchedTrainer[Any, Any]:
     True
     """
     inner = trainer.batched if isinstance(trainer, Single) else trainer
-    is_batched = all(hasattr(inner, name) for name in ("losses", "take", "gather"))
-    batched: BatchedTrainer[Any, Any] = inner if is_batched else Together(inner)
+    batched: BatchedTrainer[Any, Any] = inner if is_batched(inner) else Together(inner)
     return batched
+
+
+def is_batched(trainer: Any) -> bool:
+    """Whether it trains many arms together: by its methods, as no other trainer has them."""
+    return all(hasattr(trainer, name) for name in ("losses", "take", "gather"))
 
 
 def _tried(look: Callable[[Any], Any], state: Any) -> Any:

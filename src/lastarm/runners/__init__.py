@@ -1,5 +1,6 @@
 """Who performs pulls."""
 
+from lastarm.runners.batched import Batched
 from lastarm.runners.chosen import AnyRunner, chosen_runner
 from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import Arms, MakeRunner, Runner
@@ -9,6 +10,7 @@ from lastarm.runners.simulated import Simulated
 __all__ = [
     "AnyRunner",
     "Arms",
+    "Batched",
     "MakeRunner",
     "Processes",
     "Runner",

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Literal
 
 from lastarm.errors import InvalidArgument, whole_number
+from lastarm.runners.batched import Batched
 from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import MakeRunner
 from lastarm.runners.serial import Serial
 
-AnyRunner = Literal["serial", "processes"] | MakeRunner | None
+AnyRunner = Literal["serial", "processes", "batched"] | MakeRunner | None
 
 
 def chosen_runner(
@@ -20,17 +21,19 @@ def chosen_runner(
     pull_seconds: float | None = None,
     *,
     starts_processes: bool = False,
+    batched: bool = False,
 ) -> MakeRunner:
     """What makes the runner: serial unless workers, or a limit of time, are asked for.
 
     What a trainer has started can be ended for sure only with a worker that started it, so one
-    that `starts_processes` gets a worker.
+    that `starts_processes` gets a worker. The arms of a `batched` trainer are trained together.
     """
     if workers is not None:
         workers = whole_number("workers", workers, 1, "how many pulls can be under way")
     if runner is None:
         apart = (workers or 1) > 1 or pull_seconds is not None or starts_processes
-        runner, workers = ("processes", workers or 1) if apart else ("serial", None)
+        alone: AnyRunner = "batched" if batched else "serial"
+        runner, workers = ("processes", workers or 1) if apart else (alone, None)
     if runner == "processes":
         workers = workers or os.cpu_count() or 1
         return partial(Processes, workers=workers, pull_seconds=pull_seconds)
@@ -42,8 +45,11 @@ def chosen_runner(
         )
     if runner == "serial":
         return Serial
+    if runner == "batched":
+        return Batched
     if callable(runner):
         return runner
     raise InvalidArgument(
-        f'runner={runner!r} will not do: give "serial", "processes", or what makes a runner.'
+        f'runner={runner!r} will not do: give "serial", "processes", "batched", or what makes a '
+        "runner."
     )
