@@ -180,6 +180,8 @@ class KernelSVM:
 
     def gather(self, ones: Sequence[Machines]) -> Machines:
         """Their rows, made equally long."""
+        if len(ones) == 1:
+            return ones[0]
         seen = max(one.counts.shape[1] for one in ones)
         return Machines(
             np.concatenate([one.penalties for one in ones]),
@@ -199,7 +201,9 @@ class KernelSVM:
 
 
 def _widened(counts: NDArray[np.int32], points: int) -> NDArray[np.int32]:
-    return np.pad(counts, ((0, 0), (0, points - counts.shape[1])))
+    wider = np.zeros((len(counts), points), np.int32)  # np.pad takes twenty times as long
+    wider[:, : counts.shape[1]] = counts
+    return wider
 
 
 def _ranks(batch: Machines, arms: Sequence[int]) -> NDArray[np.int64]:

@@ -109,6 +109,8 @@ class RidgeRegression:
 
     def gather(self, ones: Sequence[Regressions]) -> Regressions:
         """Their rows."""
+        if len(ones) == 1:
+            return ones[0]
         return Regressions(
             np.concatenate([one.penalties for one in ones]),
             np.concatenate([one.weights for one in ones]),

@@ -18,6 +18,7 @@ import click
 from lastarm.cli.demo import demo
 from lastarm.cli.plan import plan
 from lastarm.cli.replay import replay
+from lastarm.cli.reproduce import reproduce
 from lastarm.cli.resume import resume
 from lastarm.cli.show import show
 from lastarm.cli.tune import tune
@@ -30,7 +31,7 @@ def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
 
 
-for command in (demo, plan, tune, resume, show, replay):
+for command in (demo, plan, tune, resume, show, replay, reproduce):
     lastarm.add_command(command)
 
 

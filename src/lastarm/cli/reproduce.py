@@ -1,0 +1,146 @@
+"""`lastarm reproduce`: the paper's figures, table and theorems, run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lastarm.cli import display
+from lastarm.cli.options import whole
+from lastarm.errors import InvalidArgument, whole_number
+from lastarm.papers.jamieson2015.parts import Part, Settings, Stopped
+
+PAPER = "lastarm.papers.jamieson2015"
+PARTS = {
+    "traces": ["traces.traces"],
+    "ridge": ["comparisons.ridge"],
+    "svm": ["comparisons.svm", "comparisons.svm_together"],
+    "completion": ["comparisons.completion"],
+    "table1": ["table1.table1"],
+    "theorems": [
+        "theorems.budgets_needed",
+        "theorems.adversary_at_work",
+        "doubling.doubling_trick",
+    ],
+    "subsets": ["subsets.subsets", "linear_svm.linear_svm"],
+}  # in the order of the page, each with the functions that it takes
+
+
+@click.command()
+@click.argument("part", type=click.Choice([*PARTS, "all"]))
+@click.option(
+    "--trials",
+    type=whole,
+    metavar="N",
+    help="How often each experiment is repeated. [default: as in the paper]",
+)
+@click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
+@click.option(
+    "--data",
+    metavar="PATH",
+    help="Data to use instead of the built-in: a file (.npz with X and y, .csv, ratings), or "
+    "year-prediction-msd or movielens-100k, which are downloaded. Not for `all`.",
+)
+@click.option(
+    "--workers",
+    type=whole,
+    default=1,
+    metavar="N",
+    show_default=True,
+    help="How many trials run at a time, each in a process.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("jamieson2015"),
+    show_default=True,
+    help="Where results go, and the journals to resume from.",
+)
+@click.option(
+    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+)
+def reproduce(
+    part: str, trials: Any, quick: bool, data: str | None, workers: Any, out: Path, seed: Any
+) -> int:
+    r"""Run an experiment of the paper again, and hold it against its claims.
+
+    \b
+    traces      figure 1: validation errors of many kernel SVMs
+    ridge       section 5.1: ridge regression, seven policies
+    svm         section 5.2: kernel SVM
+    completion  section 5.3: matrix completion
+    table1      how many losses each policy observes
+    theorems    budgets that suffice, the adversary, the doubling trick
+    subsets     examples 1 and 4: feature subsets, linear SVM
+    all         all of these, on built-in data
+
+    Numbers go to OUT as CSV, figures as PNG and SVG, and what became of each claim to the page
+    OUT/README.md. Every search is journalled: the same command goes on where it was stopped.
+    """
+    if part == "all" and data is not None:
+        raise InvalidArgument(
+            f"--data {data} is for one experiment, not for all: name the one that it is for, such "
+            "as `lastarm reproduce ridge`."
+        )
+    if data is not None and part in ("table1", "theorems", "subsets"):
+        raise InvalidArgument(
+            f"--data {data} will not do: {part} makes its own data. Leave it out."
+        )
+    try:
+        names = [name for key in (PARTS if part == "all" else [part]) for name in PARTS[key]]
+        functions = {name.partition(".")[2]: _function(name) for name in names}
+        write_page = import_module(f"{PAPER}.page").write_page
+    except ImportError as error:
+        raise InvalidArgument(f"{error} For all of it: pip install 'lastarm[paper]'.") from error
+    settings = Settings(
+        out=out,
+        trials=None if trials is None else whole_number("trials", trials, 1, "repetitions"),
+        quick=quick,
+        data=data,
+        workers=whole_number("workers", workers, 1, "how many trials run at a time"),
+        seed=whole_number("seed", seed, 0, "what all randomness is derived from"),
+    )
+    try:
+        for name, function in functions.items():
+            with _progress(name) as show:
+                found = function(replace(settings, progress=show))
+            for claim in found.claims:
+                display.say(f"{claim.claim}: {claim.holds}")
+                display.say(f"    paper: {claim.paper}")
+                display.say(f"    ours:  {claim.ours} ({claim.data})")
+    except Stopped as stopped:
+        display.say("Stopped. The same command goes on from here.")
+        return 128 + stopped.signal
+    page = write_page(out)
+    display.say(f"The page: {page}")
+    return 0
+
+
+def _function(name: str) -> Callable[[Settings], Part]:
+    file, _, function = name.partition(".")
+    found: Callable[[Settings], Part] = getattr(import_module(f"{PAPER}.{file}"), function)
+    return found
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (
+        TextColumn(name),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

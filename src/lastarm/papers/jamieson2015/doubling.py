@@ -1,0 +1,206 @@
+"""What the doubling trick costs: the paper's §3, after the figure of Successive Halving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import sqrt
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import style
+from matplotlib.figure import Figure
+
+from lastarm.integers import ceil_log
+from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.worst_case import Adversary, Played, played
+from lastarm.policies import SuccessiveHalving
+from lastarm.policies.doubling import doubling
+from lastarm.policies.successive_halving import successive_halving
+from lastarm.policy import Algorithm, Rounds
+from lastarm.theory import halving_budget, sgd_envelope
+from lastarm.theory.envelopes import Array
+
+Row = dict[str, Any]
+
+TEXT = """\
+B′ is the least budget with which, and with every larger one, Successive Halving returns the best
+arm. It is found by trying all of them down from Theorem 1's bound; only ⌊B/⌈log₂ n⌉⌋ matters. The
+doubling trick runs n·⌈log₂ n⌉, twice that, and so on. What it has spent is counted when the first
+run whose budget reaches B′ ends: cold, where each run starts anew, and warm, where arms go on from
+where they are, as the policy `doubling` does. Warm runs compare arms at other levels, so B′
+promises nothing for them; whether they return the best arm is counted. The losses are Theorem 3's
+on the limits a/n, for three envelopes; losses a/n + c/t with a c between −8 and 8 for each arm,
+drawn by the seed; and the instance that docs/theory.md keeps. A bound holds if all are within it;
+"in part" is at least half of them."""
+
+
+class Instance(NamedTuple):
+    """Arms of which the best is known, and a budget that is enough by Theorem 1."""
+
+    family: str
+    n: int
+    loss: Callable[[int, int], float]
+    best: int
+    enough: float
+
+
+def doubling_trick(settings: Settings) -> Part:
+    """Pulls spent by doubling, cold and warm, against the least fixed budget that is enough."""
+    rows = [measured(instance) for instance in _instances(settings)]
+    settings.progress(1, 1)
+    figures.save(_figure(rows), settings.out, "doubling")
+    part = Part(
+        "doubling",
+        "The doubling trick",
+        " ".join(TEXT.split()),
+        _claims(rows),
+        ["doubling"],
+        command("theorems", settings),
+    )
+    write(part, rows, settings.out)
+    return part
+
+
+def _instances(settings: Settings) -> Iterator[Instance]:
+    for n in (4, 8, 12) if settings.quick else (4, 8, 12, 16, 24, 32, 48, 64):
+        for name, beta in (
+            ("β = 1/t", lambda t: 1 / t),
+            ("β = 1/(4√t)", lambda t: 1 / (4 * sqrt(t))),
+            ("β = log(nt/δ)/16t", lambda t, n=n: sgd_envelope(t, n, 1 / 16, 0.05)),
+        ):
+            hard = Adversary(n, beta)
+            yield Instance(name, n, hard.loss, hard.best, halving_budget(hard.settling))
+        for draw in range(2 if settings.quick else 10):
+            random = np.random.default_rng([settings.seed, n, draw])
+            limits, c = (random.permutation(n) + 1) / n, random.uniform(-8, 8, n)
+            settling = [16 * n // gap + 1 for gap in range(1, n)]  # 8/t < gap/2n
+            loss, best = partial(_drawn, limits, c), int(np.argmin(limits))
+            yield Instance("a/n + c/t, drawn", n, loss, best, halving_budget(settling))
+    yield Instance("of docs/theory.md", 3, _kept, 0, halving_budget([65, 65]))
+
+
+def _drawn(limits: Array, c: Array, arm: int, t: int) -> float:
+    return float(limits[arm] + c[arm] / t)
+
+
+def _kept(arm: int, t: int) -> float:
+    """The instance with B′ = 390: 65 steps, which end at the limits."""
+    sign = (1, -0.99, -1)[arm]
+    return arm / 10 + (sign * 6.5 / t if t < 65 else 0)
+
+
+def measured(instance: Instance) -> Row:
+    """B′ of an instance, and what doubling has spent when its budget has reached that."""
+    family, n, loss, best, _ = instance
+    needed = least_enough(instance)
+    cold, B = 0, n * ceil_log(n, 2)
+    while True:
+        cold += played(SuccessiveHalving(n, B), loss).pulls
+        if needed <= B:
+            break
+        B *= 2
+    warm = played_warm(n, B, loss)
+    return {
+        "family": family,
+        "n": n,
+        "needed": needed,
+        "last_budget": B,
+        "cold": cold,
+        "warm": warm.pulls,
+        "warm_right": warm.arm == best,
+        "last_times": round(B / needed, 3),
+        "cold_times": round(cold / needed, 3),
+        "warm_times": round(warm.pulls / needed, 3),
+    }
+
+
+def least_enough(instance: Instance) -> int:
+    """B′: with this budget and every larger one, halving finds the best arm."""
+    _, n, loss, best, enough = instance
+    rounds = ceil_log(n, 2)
+    for each in range(int(enough) // rounds + 1, n - 1, -1):  # B = each·⌈log₂ n⌉
+        if played(SuccessiveHalving(n, each * rounds), loss).arm != best:
+            return (each + 1) * rounds
+    return n * rounds
+
+
+def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Played:
+    """The runs of the doubling trick up to that of this budget, each going on from the last."""
+
+    def once(B: int) -> Algorithm:
+        return successive_halving(range(n), B)
+
+    runs = doubling(once, n * ceil_log(n, 2), budget, healthy=lambda: True)
+    return played(Rounds(runs), loss)
+
+
+def _claims(rows: Sequence[Row]) -> list[Claim]:
+    data = f"{len(rows)} instances"
+    last, cold, warm = (
+        [row[f"{what}_times"] for row in rows] for what in ("last", "cold", "warm")
+    )
+    right = sum(row["warm_right"] for row in rows)
+    least = [row["last_budget"] < 2 * row["needed"] for row in rows]
+    return [
+        Claim(
+            "if B′ is necessary, the doubling trick will have used a budget of 2B′ in the worst "
+            "case: read as the budget of its last run",
+            "2 B′",
+            f"at most {max(last):.2f} B′, half of them at most {median(last):.2f} B′",
+            data,
+            _share(least),
+        ),
+        Claim(
+            "the same, read as all pulls spent, reusing progress",
+            "2 B′",
+            f"at most {max(warm):.2f} B′, half of them at most {median(warm):.2f} B′; the best "
+            f"arm is returned in {right} of {len(rows)}",
+            data,
+            _share([times <= 2 for times in warm]),
+        ),
+        Claim(
+            "the same, read as all pulls spent, starting anew",
+            "2 B′; by our count less than 4 B′",
+            f"at most {max(cold):.2f} B′, half of them at most {median(cold):.2f} B′; less than "
+            f"4 B′ in {sum(times < 4 for times in cold)} of {len(rows)}",
+            data,
+            _share([times <= 2 for times in cold]),
+        ),
+    ]
+
+
+def _share(within: Sequence[bool]) -> Holds:
+    return "yes" if all(within) else "in part" if 2 * sum(within) >= len(within) else "no"
+
+
+def _figure(rows: Sequence[Row]) -> Figure:
+    """What was spent as a multiple of B′, against B′."""
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    with style.context(["default", figures.HOUSE]):
+        figure = Figure(figsize=(10, 4.8))
+        for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("cold", "warm"), strict=True):
+            for family, look in zip(families, figures.LOOKS.values(), strict=False):
+                points = [(r["needed"], r[f"{kind}_times"]) for r in rows if r["family"] == family]
+                x, y = zip(*points, strict=True)
+                axes.plot(x, y, ls="", color=look.colour, marker=look.marker, ms=6, label=family)
+            for bound in (2, 4):
+                axes.axhline(bound, color="#777777", ls="--", lw=1.2)
+                axes.text(
+                    1,
+                    bound,
+                    f"{bound} B′ ",
+                    transform=axes.get_yaxis_transform(),
+                    ha="right",
+                    va="bottom",
+                    color="#555555",
+                )
+            axes.set(xscale="log", xlabel="B′: the least fixed budget that is enough (pulls)")
+            axes.set(title={"cold": "each run starts anew", "warm": "each run goes on"}[kind])
+        figure.axes[0].set(ylabel="pulls spent, as a multiple of B′", ylim=(0, 4.3))
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(families))
+        figure.suptitle("The doubling trick, when its budget has reached B′")
+    return figure

@@ -1,0 +1,108 @@
+"""The page of the reproduction: what the paper claims, what came out here, and how to repeat it.
+
+It is made of the parts that lie in a folder and of nothing else: the same parts give the same
+bytes, whenever and wherever it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lastarm.errors import InvalidArgument
+from lastarm.papers.jamieson2015.parts import Part, read
+
+ORDER = (
+    "traces",
+    "ridge",
+    "svm",
+    "completion",
+    "table1",
+    "theorems",
+    "subsets",
+    "linear-svm",
+)  # what a key begins with; any other comes after, by the alphabet
+
+HEAD = """\
+# Jamieson & Talwalkar (2015), run again
+
+What the paper "Non-stochastic Best Arm Identification and Hyperparameter Optimization" claims, and
+what came of each claim when lastarm ran its experiments. Below the table, every part has its
+figures, its numbers and the command that makes them.
+"""
+
+
+def write_page(out: Path) -> Path:
+    """Write `README.md` beside the parts in `out`, and return where it is."""
+    parts = [_read(path) for path in sorted(out.glob("*.json"), key=_place)]
+    if not parts:
+        raise InvalidArgument(
+            f"{out} has no parts in it, so there is no page to write. Run a part first; each "
+            "leaves a JSON file there."
+        )
+    page = out / "README.md"
+    blocks = [HEAD, _claims(parts), *(_section(part, out) for part in parts)]
+    page.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
+    return page
+
+
+def _place(path: Path) -> tuple[int, str]:
+    known = [rank for rank, start in enumerate(ORDER) if path.stem.startswith(start)]
+    return (*known, len(ORDER))[0], path.stem
+
+
+def _read(path: Path) -> Part:
+    try:
+        return read(path)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidArgument(
+            f"{path} is not a part of the reproduction ({type(error).__name__}: {error}). Run its "
+            "part again, or move the file away."
+        ) from error
+
+
+def _claims(parts: Iterable[Part]) -> str:
+    """One table of all claims."""
+    rows = [("claim", "paper", "ours", "data", "holds?"), ("---",) * 5]
+    rows += [claim for part in parts for claim in part.claims]
+    return "".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows)
+
+
+def _cell(text: str) -> str:
+    r"""A text that stays in its cell: on one line, its bars escaped.
+
+    >>> print(_cell("|S_k|\nhalves"))
+    \|S_k\| halves
+    """
+    return " ".join(text.replace("|", r"\|").split())
+
+
+def _section(part: Part, out: Path) -> str:
+    return "\n".join(f"{block}\n" for block in _blocks(part, out))
+
+
+def _blocks(part: Part, out: Path) -> Iterator[str]:
+    yield f"## {part.title}"
+    if text := part.text.strip():
+        yield text
+    links = []
+    for name in part.figures:
+        yield f"![{part.title}: {name}]({_beside(out, f'{name}.png', part)})"
+        links.append(_link(_beside(out, f"{name}.svg", part)))
+    links.append(_link(_beside(out, f"{part.key}.csv", part)))
+    yield f"Files: {', '.join(links)}."
+    if command := part.command.strip():
+        yield f"```sh\n{command}\n```"
+
+
+def _link(name: str) -> str:
+    return f"[{name}]({name})"
+
+
+def _beside(out: Path, name: str, part: Part) -> str:
+    """The name of a file that the page points at, which has to be there."""
+    if not (out / name).exists():
+        raise InvalidArgument(
+            f"{out / name} is missing, and the part {part.key!r} names it. Run that part again."
+        )
+    return name

@@ -1,0 +1,153 @@
+"""The paper's Table 1, counted: how many losses each algorithm looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log2
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastarm import Configs, RecordedCurves, search
+from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
+from lastarm.policies import POLICIES
+
+Row = dict[str, Any]
+
+
+class Line(NamedTuple):
+    """A line of the table: its algorithms, and the formula as it is printed and as it is meant."""
+
+    policies: tuple[str, ...]
+    formula: str
+    value: Callable[[int, int], float]  # of n and B
+
+
+TABLE = (
+    Line(("uniform",), "n", lambda n, B: n),
+    Line(("successive-halving",), "2n + 1", lambda n, B: 2 * n + 1),
+    Line(("successive-rejects",), "(n + 1)n/2", lambda n, B: (n + 1) * n / 2),
+    Line(("successive-elimination",), "n·log₂(2B)", lambda n, B: n * log2(2 * B)),
+    Line(("lucb", "lil-ucb", "exp3"), "B", lambda n, B: B),
+)
+
+KINDS: dict[str, Callable[[int], NDArray[np.float64]]] = {
+    "alike": lambda n: np.full((n, 1), 0.5),
+    "apart": lambda n: np.ones((n, 1)) - np.eye(n, 1),
+}
+
+TEXT = """\
+Every algorithm is run on two kinds of arms, and the losses that it looks at are counted. Arms that
+are alike have equal losses for ever: nothing can tell them apart, so an algorithm that stops when
+it is sure never is, and uses its whole budget. This is the worst case, which the table is about.
+Of arms that are apart the first has a loss of 0 and all others of 1, from the first pull on; there
+some stop sooner. A line of the table holds if no count is above its formula. Successive
+Elimination looks at t = 1, 2, 4, … as the table assumes, and once more when its budget ends."""
+
+
+def table1(settings: Settings) -> Part:
+    """Count what every algorithm of Table 1 looks at, and hold it against the formula."""
+    sizes = (8, 33) if settings.quick else (8, 10, 33, 64, 100)
+    times = (16, 64) if settings.quick else (16, 64, 256)
+    games = [(line, n, n * k) for line in TABLE for n in sizes for k in times]
+    rows: list[Row] = []
+    for done, (line, n, B) in enumerate(games, start=1):
+        for kind, losses_of in KINDS.items():
+            for policy in line.policies:
+                seen = observations(policy, losses_of(n), B)
+                formula = line.value(n, B)
+                rows.append(
+                    {"policy": policy, "curves": kind, "n": n, "budget": B}
+                    | {"formula": line.formula, "most": round(formula, 1)}
+                    | {"observed": seen, "at_most": seen <= formula}
+                )
+        settings.progress(done, len(games))
+    n = 64 if 64 in sizes else max(sizes)
+    drawn = {
+        policy: _points([row for row in rows if row["policy"] == policy and row["n"] == n])
+        for line in TABLE
+        for policy in line.policies
+    }
+    figure = figures.scaling(
+        drawn,
+        title=f"Table 1: losses observed of {n} arms that are alike",
+        xlabel="budget B (pulls of all arms together)",
+        ylabel="observed losses",
+        references={
+            line.formula: ([k * n for k in times], [line.value(n, k * n) for k in times])
+            for line in TABLE[2:4]
+        },
+    )
+    figures.save(figure, settings.out, "table1")
+    claims = [_line_claim(line, rows) for line in TABLE]
+    part = Part(
+        "table1",
+        "Table 1: the number of observed losses",
+        " ".join(TEXT.split()),
+        [*claims, _proportional(rows)],
+        ["table1"],
+        command("table1", settings),
+    )
+    write(part, rows, settings.out)
+    return part
+
+
+def observations(policy: str, losses: NDArray[np.float64], budget: int) -> int:
+    """How many losses a search of these arms looked at."""
+    arms = Configs([{"row": row} for row in range(len(losses))])
+    found = search(RecordedCurves(losses), arms, policy=POLICIES[policy](len(losses), budget))
+    return found.spent.observations
+
+
+def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
+    counted = sorted((row["budget"], row["observed"]) for row in rows if row["curves"] == "alike")
+    return [budget for budget, _ in counted], [seen for _, seen in counted]
+
+
+def _line_claim(line: Line, rows: list[Row]) -> Claim:
+    """A line of the table holds if no count is above the formula."""
+    names = [figures.LABELS[policy] for policy in line.policies]
+    ours = []
+    for kind in KINDS:
+        of_kind = [row for row in rows if row["policy"] in line.policies and row["curves"] == kind]
+        counts = [row["observed"] for row in of_kind]
+        shares = [row["observed"] / row["most"] for row in of_kind]
+        ours.append(
+            f"{min(counts):,} to {max(counts):,} where arms are {kind}, "
+            f"{min(shares):.1%} to {max(shares):.1%} of the formula"
+        )
+    within = all(row["at_most"] for row in rows if row["policy"] in line.policies)
+    holds: Holds = "yes" if within else "no"
+    said = f"{', '.join(names)}: {line.formula} observed losses"
+    return Claim(said, line.formula, "; ".join(ours), "made curves", holds)
+
+
+def _proportional(rows: list[Row]) -> Claim:
+    """Whether only uniform and halving are proportional to n and independent of B.
+
+    Independent: for every n the counts at all budgets are equal. Proportional: the count for each
+    arm at the greatest n is at most 1.5 times that at the least.
+    """
+    worst = [row for row in rows if row["curves"] == "alike"]
+    sizes = sorted({row["n"] for row in worst})
+    both = []
+    for policy in (policy for line in TABLE for policy in line.policies):
+        counts = {
+            n: {row["observed"] for row in worst if (row["policy"], row["n"]) == (policy, n)}
+            for n in sizes
+        }
+        independent = all(len(seen) == 1 for seen in counts.values())
+        each = [max(counts[n]) / n for n in sizes]
+        if independent and each[-1] <= 1.5 * each[0]:
+            both.append(policy)
+    holds: Holds = "yes" if both == ["uniform", "successive-halving"] else "no"
+    return Claim(
+        "along with the baseline, Successive Halving is the only algorithm that observes losses "
+        "proportional to the number of arms and independent of the budget",
+        "only these two",
+        "both are so: " + ", ".join(figures.LABELS[policy] for policy in both),
+        "made curves",
+        holds,
+    )

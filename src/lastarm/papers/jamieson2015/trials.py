@@ -1,0 +1,144 @@
+"""The paper's protocol, §5: trials of many searches, each with its own journal.
+
+In every trial the split, the order of the samples and the arms are drawn afresh. For every policy
+there is one search for each budget of a doubling sequence, with counters at 0 again: "we do not
+warm start upon doubling". Its error is that of its recommendation J_t on TEST, its wall-clock time
+what training and looking took. Arms are trained one at a time, as in the paper; `together`, many
+in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from functools import cache, partial
+from math import inf
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any, TypedDict
+
+from lastarm.papers.jamieson2015.experiments import Experiment
+from lastarm.papers.jamieson2015.parts import Settings, Stopped
+from lastarm.papers.jamieson2015.searches import searched
+from lastarm.runners import Serial
+from lastarm.signals import stop_on_signals
+from lastarm.trainers import arm_seed
+
+
+class Row(TypedDict):
+    """One search: what it was allowed, what it spent, and what it found."""
+
+    trial: int
+    policy: str
+    budget: int
+    pulls: int
+    observations: int
+    train_seconds: float
+    loss_seconds: float
+    val_loss: float
+    test_loss: float
+
+
+def run(
+    experiment: Experiment, settings: Settings, *, together: bool = False
+) -> tuple[Any, list[Row]]:
+    """The data, and all searches of all trials; those that are in journals are read there."""
+    data = experiment.load(settings.data, quick=settings.quick)
+    kind = f"{experiment.name}-{data.name}{'-together' * together}{'-quick' * settings.quick}"
+    trials = settings.trials or experiment.trials
+    one = partial(
+        trial,
+        experiment,
+        settings.data,
+        settings.quick,
+        settings.seed,
+        settings.journals / kind,
+        together,
+    )
+    found: dict[int, list[Row]] = {}
+    for number, rows in _performed(one, trials, settings.workers):
+        found[number] = rows
+        settings.progress(len(found), trials)
+    return data, [row for number in range(trials) for row in found[number]]
+
+
+def _performed(
+    one: Callable[[int], list[Row]], trials: int, workers: int
+) -> Iterator[tuple[int, list[Row]]]:
+    if workers == 1:
+        yield from ((number, one(number)) for number in range(trials))
+        return
+    with (
+        stop_on_signals(inf) as stop,
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+    ):
+        numbers = {pool.submit(one, number): number for number in range(trials)}
+        left = set(numbers)
+        try:
+            while left:
+                done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+                yield from ((numbers[future], future.result()) for future in done)
+                if stop():
+                    raise Stopped(stop.signal or SIGTERM)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                process.kill()  # what it was at is in its journal
+            raise
+
+
+def trial(
+    experiment: Experiment,
+    given: str | None,
+    quick: bool,
+    seed: int,
+    journals: Path,
+    together: bool,
+    number: int,
+) -> list[Row]:
+    """All searches of one trial."""
+    own_seed = arm_seed(seed, number)
+    trainer: Any = experiment.problem(_data(experiment.load, given, quick), own_seed)
+    _compile(trainer)
+    folder = journals / f"trial-{number:03d}"
+    rows: list[Row] = []
+    for name, most in experiment.policies.items():
+        for budget in (budget for budget in experiment.budgets if budget <= most):
+            result = searched(
+                trainer,
+                experiment.space,
+                experiment.policy(name, budget, own_seed),
+                folder / f"{name}-{budget}.jsonl",
+                seed=own_seed,
+                runner="batched" if together else partial(Serial, group=experiment.arms),
+            )
+            assert result.loss is not None
+            assert result.test_loss is not None
+            rows.append(
+                Row(
+                    trial=number,
+                    policy=name,
+                    budget=budget,
+                    pulls=result.spent.pulls,
+                    observations=result.spent.observations,
+                    train_seconds=result.spent.train_seconds,
+                    loss_seconds=result.spent.loss_seconds,
+                    val_loss=result.loss,
+                    test_loss=result.test_loss,
+                )
+            )
+    return rows
+
+
+@cache
+def _data(load: Callable[..., Any], given: str | None, quick: bool) -> Any:
+    return load(given, quick=quick)
+
+
+def _compile(trainer: Any) -> None:
+    """Have the kernels compiled before the first search is timed."""
+    batch = trainer.start([{"lambda": 1.0, "gamma": 1.0, "rank": 2, "sigma": 1.0}], [0])
+    trainer.train(batch, [0], 1)
+    trainer.losses(batch, [0])
+    trainer.tests(batch, [0])

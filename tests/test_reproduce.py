@@ -1,0 +1,302 @@
+"""The paper's experiments, run again: the protocol, the claims, and the command."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastarm.cli import main
+from lastarm.events import Loss
+from lastarm.papers.jamieson2015 import claims
+from lastarm.papers.jamieson2015.claims import Curve, times_faster
+from lastarm.papers.jamieson2015.data import Table
+from lastarm.papers.jamieson2015.experiments import (
+    COMPLETION,
+    RIDGE,
+    SVM,
+    Experiment,
+    ToTheEnd,
+    kernel_svm,
+    scaled,
+)
+from lastarm.papers.jamieson2015.parts import Settings, command, read
+from lastarm.papers.jamieson2015.traces import AllTheWay
+from lastarm.papers.jamieson2015.trials import run
+from lastarm.policies.budgeted import InRounds
+from lastarm.space import draw, size
+from lastarm.testing import policy_checks
+
+SECONDS = ("train_seconds", "loss_seconds")
+
+
+# The experiments are those of the paper --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("experiment", "arms", "trials", "values"),
+    [
+        (RIDGE, 10, 32, {"lambda": (10, 1e-6, 1.0)}),
+        (SVM, 100, 64, {"lambda": (10, 1e-6, 1.0), "gamma": (10, 1.0, 1e3)}),
+        (
+            COMPLETION,
+            64,
+            32,
+            {"rank": (4, 2, 50), "sigma": (4, 0.01, 3.0), "lambda": (4, 1e-6, 1.0)},
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Experiment) else "",
+)
+def test_arms_and_trials_are_those_of_section_5(
+    experiment: Experiment, arms: int, trials: int, values: dict[str, tuple[int, float, float]]
+) -> None:
+    assert (experiment.arms, experiment.trials) == (arms, trials)
+    configs = draw(experiment.space, arms, seed=1)
+    assert size(experiment.space) in (arms, None)
+    for name, (count, low, high) in values.items():
+        found = {config[name] for config in configs}
+        assert len(found) == count
+        assert low <= min(found) <= max(found) <= high
+    others = draw(experiment.space, arms, seed=2)
+    assert {config["lambda"] for config in configs}.isdisjoint(c["lambda"] for c in others)
+
+
+@pytest.mark.parametrize("experiment", [RIDGE, SVM, COMPLETION], ids=lambda e: e.name)
+def test_budgets_double_and_every_policy_can_use_the_first(experiment: Experiment) -> None:
+    for before, after in zip(experiment.budgets, experiment.budgets[1:], strict=False):
+        assert after == 2 * before
+    for name, most in experiment.policies.items():
+        assert most in experiment.budgets
+        experiment.policy(name, experiment.budgets[0], seed=0)
+
+
+def test_rows_are_scaled_by_train_alone_and_distances_are_near_one() -> None:
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(5, 3, (400, 8)), np.full(400, 7.0)])
+    X[300:] += 100
+    train = np.arange(300)
+    assert scaled(X, train)[train].mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert scaled(X, train)[train].std(axis=0)[:8] == pytest.approx(1)
+    assert (scaled(X, train)[:, 8] == 0).all()
+
+    table = Table("made", X[:300], np.where(X[:300, 0] > 5, 1.0, -1.0), "")
+    rows = kernel_svm(table, seed=0)._columns.T
+    distances = ((rows[:50, None] - rows[None, 50:100]) ** 2).sum(axis=2)
+    assert 0.5 < np.median(distances) < 1.5
+
+
+@pytest.mark.parametrize("name", ["successive-elimination", "lucb", "lil-ucb"])
+def test_what_a_sure_policy_has_left_goes_to_the_arm_that_it_found(name: str) -> None:
+    policy = ToTheEnd(arms=4, budget=5000, of=name)
+    pulls: dict[int, int] = {}
+    losses = [0.1, 0.5, 0.6, 0.9]
+    while asked := policy.ask(4):
+        for pull in asked:
+            pulls[pull.arm] = pull.upto
+            policy.tell(Loss(pull, losses[pull.arm]))
+    assert policy.finished
+    assert policy.recommendation == 0
+    assert sum(pulls.values()) == 5000
+    assert pulls[0] > 2500
+
+
+@pytest.mark.parametrize("check", policy_checks(only_ranks=False), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("kind", [ToTheEnd, AllTheWay])
+def test_the_policies_of_the_paper_obey_the_laws(kind: type[InRounds], check: Any) -> None:
+    check(kind)
+
+
+# The claims are what the numbers say -----------------------------------------------------------
+
+
+def rows(**errors: list[float]) -> list[dict[str, Any]]:
+    """Policies with these mean errors at budgets 64, 128, …; a second for each unit of budget."""
+    return [
+        {
+            "trial": trial,
+            "policy": policy.replace("_", "-"),
+            "budget": 64 * 2**k,
+            "train_seconds": 48.0 * 2**k,
+            "loss_seconds": 16.0 * 2**k,
+            "test_loss": error + spread,
+        }
+        for policy, column in errors.items()
+        for k, error in enumerate(column)
+        for trial, spread in enumerate((-0.01, 0.01))
+    ]
+
+
+def test_an_error_is_reached_where_the_line_comes_down_to_it() -> None:
+    curve = Curve.of(rows(uniform=[0.5, 0.4, 0.45, 0.2]), "uniform", "iterations")
+    assert curve.costs == [64, 128, 256, 512]
+    assert curve.errors == pytest.approx([0.5, 0.4, 0.45, 0.2])
+    assert curve.reaches(0.6) == 64
+    assert curve.reaches(0.45) == pytest.approx(64 * 2**0.5)
+    assert curve.reaches(0.1) == float("inf")
+
+
+def test_a_policy_that_is_three_budgets_ahead_is_eight_times_faster() -> None:
+    slow = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    found = rows(uniform=slow, lucb=[0.6, 0.5, 0.4, 0.3, 0.25, 0.2])
+    ratios = times_faster(found, "lucb", "uniform", "iterations")
+    assert ratios == pytest.approx([2, 4, 8, 8, 8])  # the first two are lower bounds
+    assert times_faster(found, "lucb", "uniform", "seconds") == pytest.approx(ratios)
+    assert times_faster(found, "uniform", "lucb", "iterations") == pytest.approx([1 / 8] * 2)
+
+
+def holds(judge: Any, found: list[dict[str, Any]]) -> list[str]:
+    return [claim.holds for claim in judge(found, "made")]
+
+
+def test_the_judges_say_yes_and_no_by_the_numbers() -> None:
+    slow = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
+    fast = [0.6, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2]
+    good = rows(uniform=slow, successive_halving=fast, successive_rejects=fast)
+    bad = rows(uniform=fast, successive_halving=slow, successive_rejects=slow)
+    assert holds(claims.of_completion, good) == ["yes", "yes"]
+    assert holds(claims.of_completion, bad) == ["no", "no"]
+
+    def at(row: dict[str, Any]) -> float:
+        return 0.05 if row["policy"] == "successive-halving" else 1.0
+
+    quick = [row | {name: row[name] * at(row) for name in SECONDS} for row in good]
+    assert holds(claims.of_svm, quick) == ["yes", "yes", "yes"]
+    assert holds(claims.of_svm, good) == ["no", "no", "yes"]
+
+    others = {"successive_elimination": slow, "exp3": slow}
+    most = rows(
+        uniform=slow,
+        **others,
+        lucb=fast,
+        lil_ucb=fast,
+        successive_halving=fast,
+        successive_rejects=slow,
+    )
+    assert holds(claims.of_ridge, most) == ["yes", "yes", "yes", "no"]
+    apart = rows(
+        uniform=fast,
+        successive_elimination=fast,
+        exp3=slow,
+        lucb=slow,
+        lil_ucb=slow,
+        successive_halving=slow,
+        successive_rejects=slow,
+    )
+    assert holds(claims.of_ridge, apart) == ["no", "no", "in part", "no"]
+
+
+# The protocol ----------------------------------------------------------------------------------
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def without_seconds(found: list[Any]) -> list[Any]:
+    return [{k: v for k, v in row.items() if k not in SECONDS} for row in found]
+
+
+def test_workers_and_kernels_change_nothing_but_the_time(tmp_path: Path) -> None:
+    small = replace(SVM.quick(), budgets=(1024,), policies={"successive-halving": 1024})
+    settings = Settings(tmp_path / "one", quick=True)
+    _, alone = run(small, settings)
+    _, at_once = run(small, replace(settings, out=tmp_path / "two", workers=2))
+    _, together = run(small, settings, together=True)
+    assert without_seconds(alone) == without_seconds(at_once) == without_seconds(together)
+    assert run(small, settings)[1] == alone  # read from the journals, with the seconds of then
+    assert [row["pulls"] <= row["budget"] for row in alone] == [True, True]
+
+
+def test_trials_differ_in_their_arms_and_their_splits(tmp_path: Path) -> None:
+    small = replace(RIDGE.quick(), budgets=(64,), policies={"uniform": 64})
+    _, found = run(small, Settings(tmp_path, quick=True, trials=3))
+    assert len({row["test_loss"] for row in found}) == 3
+
+
+# The command -----------------------------------------------------------------------------------
+
+
+def reproduce(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_all_of_the_paper_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "paper"
+    assert reproduce("all", "--quick", "--out", str(out)) == 0
+    page = (out / "README.md").read_text()
+    assert "| claim | paper | ours | data | holds? |" in page
+    keys = {path.stem for path in out.glob("*.json")}
+    for start in ("traces-", "ridge-", "svm-", "completion-", "table1", "theorem", "subsets"):
+        assert any(key.startswith(start) for key in keys), start
+    for key in keys:
+        part = read(out / f"{key}.json")
+        assert part.claims
+        assert part.command.startswith("lastarm reproduce ")
+        assert "--quick" in part.command
+        assert table(out / f"{key}.csv")
+        for figure in part.figures:
+            assert (out / f"{figure}.png").stat().st_size > 10_000
+            assert (out / f"{figure}.svg").read_text().startswith("<?xml")
+        for claim in part.claims:
+            assert claim.claim.replace("|", "\\|") in page
+    assert "ours:" in capsys.readouterr().out
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    arguments = ["reproduce", "ridge", "--quick"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "lastarm", *arguments, "--workers", "2", "--out", str(cut)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while len(list(cut.glob("journals/seed-0/ridge-year-stand-in-quick/*/*.jsonl"))) < 4:
+        assert started.poll() is None
+        time.sleep(0.02)
+    started.send_signal(signal.SIGTERM)
+    said, _ = started.communicate(timeout=60)
+    assert started.returncode == 128 + signal.SIGTERM
+    assert "The same command goes on" in said
+    assert not list(cut.glob("*.csv"))
+
+    done = {path: path.read_bytes() for path in cut.rglob("*.jsonl")}
+    assert reproduce(*arguments[1:], "--out", str(cut)) == 0
+    for path, before in done.items():
+        assert path.read_bytes().startswith(before[: len(before) // 2])
+    assert reproduce(*arguments[1:], "--out", str(whole)) == 0
+    first, second = (
+        without_seconds(table(out / "ridge-year-stand-in.csv")) for out in (whole, cut)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "is not one of"),
+        (["ridge", "--trials", "0"], "trials=0"),
+        (["ridge", "--workers", "some"], "workers='some'"),
+        (["ridge", "--data", "nowhere.npz"], "nowhere.npz"),
+        (["all", "--data", "some.npz"], "for one experiment"),
+        (["table1", "--data", "some.npz"], "makes its own data"),
+    ],
+)
+def test_bad_arguments_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert reproduce(*arguments, "--quick", "--out", str(tmp_path)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_command_of_a_part_can_be_typed() -> None:
+    settings = Settings(Path("x"), trials=4, data="folder/uci-protein.npz", seed=3)
+    expected = "lastarm reproduce ridge --data uci-protein.npz --trials 4 --seed 3"
+    assert command("ridge", settings) == expected
