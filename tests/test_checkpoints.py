@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,26 @@ def test_a_state_that_cannot_be_read_is_its_arms_failure() -> None:
     result = search(Unreadable(), LIMITS, policy=HALVING, recommend="best")
     errors = {failure.error for failure in result.failures.values()}
     assert errors == {"RuntimeError: drifted off", "StateNotRead: cannot look into it"}
+
+
+def test_workers_that_save_first_at_the_same_time_make_one_folder(tmp_path: Path) -> None:
+    folders = [Folder(tmp_path / f"{k}" / "states", Counting(), durable=True) for k in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for folder in folders:
+            saves = pool.map(lambda arm, folder=folder: folder.save(Pull(arm, 1), arm), range(8))
+            assert all(saves)
+
+
+def test_what_a_trainer_left_half_saved_is_cleared_away(tmp_path: Path) -> None:
+    class Failing(Counting):
+        def save(self, state: Any, path: Path) -> None:
+            path.write_bytes(b"half")
+            raise RuntimeError("no more ink")
+
+    folder = Folder(tmp_path, Failing(), durable=True)
+    with pytest.raises(RuntimeError, match="ink"):
+        folder.save(Pull(0, 1), [])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_none_is_lost(tmp_path: Path) -> None:

@@ -66,10 +66,12 @@ class Folder:
             if self.durable:
                 new.replace(file)
                 sync_folder(self.path)
-        except OSError as error:
+        except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
-            raise CheckpointNotWritten(file, error) from error
+            if isinstance(error, OSError):
+                raise CheckpointNotWritten(file, error) from error
+            raise
         return saved
 
     def _save(self, state: Any, path: Path) -> Saved:
@@ -142,7 +144,7 @@ def _created(path: Path) -> IO[bytes]:
         except FileExistsError:  # from an attempt that was killed
             path.unlink(missing_ok=True)
         except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _unpickled(file: IO[bytes]) -> Any:
