@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint format bench pictures clean
+.PHONY: demo test lint format bench pictures paper clean
 
 demo: .venv/.installed
 	$(BIN)/lastarm demo
@@ -31,6 +31,10 @@ bench: .venv-bench/.installed
 pictures: .venv/.installed-dev
 	$(BIN)/python docs/pictures/demo.py
 	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
+
+# The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
+paper: .venv/.installed-dev
+	$(BIN)/lastarm reproduce all --workers 2 --out docs/jamieson2015
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lastarm needs Python 3.11 or newer; try make PYTHON=python3.12")'

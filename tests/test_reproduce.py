@@ -1,6 +1,7 @@
 """The paper's experiments, run again: the protocol, the claims, and the command."""
 
 import csv
+import os
 import signal
 import subprocess
 import sys
@@ -12,26 +13,31 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lastarm.batched import Together
 from lastarm.cli import main
 from lastarm.events import Loss
+from lastarm.lock import is_held
 from lastarm.papers.jamieson2015 import claims
-from lastarm.papers.jamieson2015.claims import Curve, times_faster
+from lastarm.papers.jamieson2015.claims import Curve, Lead
 from lastarm.papers.jamieson2015.data import Table
 from lastarm.papers.jamieson2015.experiments import (
     COMPLETION,
     RIDGE,
     SVM,
     Experiment,
-    ToTheEnd,
+    InThePaper,
     kernel_svm,
     scaled,
 )
-from lastarm.papers.jamieson2015.parts import Settings, command, read
+from lastarm.papers.jamieson2015.parts import Settings, Stopped, command, read
+from lastarm.papers.jamieson2015.searches import searched
 from lastarm.papers.jamieson2015.traces import AllTheWay
 from lastarm.papers.jamieson2015.trials import run
+from lastarm.policies import UniformAllocation
 from lastarm.policies.budgeted import InRounds
-from lastarm.space import draw, size
+from lastarm.space import Configs, draw, size
 from lastarm.testing import policy_checks
+from lastarm.trainers import RecordedCurves
 
 SECONDS = ("train_seconds", "loss_seconds")
 
@@ -73,7 +79,7 @@ def test_budgets_double_and_every_policy_can_use_the_first(experiment: Experimen
         assert after == 2 * before
     for name, most in experiment.policies.items():
         assert most in experiment.budgets
-        experiment.policy(name, experiment.budgets[0], seed=0)
+        InThePaper(experiment.arms, experiment.budgets[0], of=name)
 
 
 def test_rows_are_scaled_by_train_alone_and_distances_are_near_one() -> None:
@@ -93,7 +99,7 @@ def test_rows_are_scaled_by_train_alone_and_distances_are_near_one() -> None:
 
 @pytest.mark.parametrize("name", ["successive-elimination", "lucb", "lil-ucb"])
 def test_what_a_sure_policy_has_left_goes_to_the_arm_that_it_found(name: str) -> None:
-    policy = ToTheEnd(arms=4, budget=5000, of=name)
+    policy = InThePaper(arms=4, budget=5000, of=name)
     pulls: dict[int, int] = {}
     losses = [0.1, 0.5, 0.6, 0.9]
     while asked := policy.ask(4):
@@ -106,8 +112,18 @@ def test_what_a_sure_policy_has_left_goes_to_the_arm_that_it_found(name: str) ->
     assert pulls[0] > 2500
 
 
+def test_recommended_is_the_lowest_latest_loss_even_of_an_arm_that_was_dropped() -> None:
+    policy = InThePaper(arms=4, budget=64, of="successive-halving")
+    while asked := policy.ask(4):
+        for pull in asked:
+            overfitted = 0.5 if pull.arm < 2 and pull.upto > 8 else 0.0
+            policy.tell(Loss(pull, 0.1 * pull.arm + overfitted))
+    assert policy.finished
+    assert policy.recommendation == 2
+
+
 @pytest.mark.parametrize("check", policy_checks(only_ranks=False), ids=lambda c: c.__name__)
-@pytest.mark.parametrize("kind", [ToTheEnd, AllTheWay])
+@pytest.mark.parametrize("kind", [InThePaper, AllTheWay])
 def test_the_policies_of_the_paper_obey_the_laws(kind: type[InRounds], check: Any) -> None:
     check(kind)
 
@@ -142,12 +158,13 @@ def test_an_error_is_reached_where_the_line_comes_down_to_it() -> None:
 
 
 def test_a_policy_that_is_three_budgets_ahead_is_eight_times_faster() -> None:
-    slow = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
-    found = rows(uniform=slow, lucb=[0.6, 0.5, 0.4, 0.3, 0.25, 0.2])
-    ratios = times_faster(found, "lucb", "uniform", "iterations")
-    assert ratios == pytest.approx([2, 4, 8, 8, 8])  # the first two are lower bounds
-    assert times_faster(found, "lucb", "uniform", "seconds") == pytest.approx(ratios)
-    assert times_faster(found, "uniform", "lucb", "iterations") == pytest.approx([1 / 8] * 2)
+    found = rows(uniform=[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], lucb=[0.6, 0.5, 0.4, 0.3, 0.25, 0.2])
+    for cost in ("iterations", "seconds"):
+        slow, fast = (Curve.of(found, policy, cost) for policy in ("uniform", "lucb"))
+        assert str(Lead.at(0.4, fast, slow)) == "8.0 times"
+        assert str(Lead.at(0.7, fast, slow)) == "at least 4.0 times"  # with its first budget
+        assert str(Lead.at(0.2, fast, slow)) == "at least 1.0 times"  # the other never got there
+        assert str(Lead.at(0.3, slow, fast)) == "never"
 
 
 def holds(judge: Any, found: list[dict[str, Any]]) -> list[str]:
@@ -168,6 +185,9 @@ def test_the_judges_say_yes_and_no_by_the_numbers() -> None:
     quick = [row | {name: row[name] * at(row) for name in SECONDS} for row in good]
     assert holds(claims.of_svm, quick) == ["yes", "yes", "yes"]
     assert holds(claims.of_svm, good) == ["no", "no", "yes"]
+    never = rows(uniform=slow, successive_halving=[*slow[:-1], 0.4], successive_rejects=fast)
+    assert holds(claims.of_svm, never) == ["no", "no", "no"]
+    assert holds(claims.of_completion, never) == ["no", "yes"]
 
     others = {"successive_elimination": slow, "exp3": slow}
     most = rows(
@@ -219,6 +239,54 @@ def test_trials_differ_in_their_arms_and_their_splits(tmp_path: Path) -> None:
     assert len({row["test_loss"] for row in found}) == 3
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_last_round_of_a_search_is_not_forgotten(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    class Interrupted(Together):
+        def losses(self, batch: Any, arms: Any) -> Any:
+            os.kill(os.getpid(), number)
+            return super().losses(batch, arms)
+
+    trainer = Interrupted(RecordedCurves([[0.5], [0.25]]))
+    space, policy = Configs([{"row": 0}, {"row": 1}]), UniformAllocation(2, 2)
+    with pytest.raises(Stopped) as stopped:
+        searched(trainer, space, policy, tmp_path / "journal")
+    assert stopped.value.signal == number
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    again = searched(Together(RecordedCurves([[0.5], [0.25]])), space, policy, tmp_path / "j2")
+    assert again.arm == 1
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    assert reproduce("table1", "--quick", "--out", str(tmp_path)) == 2
+    assert "not a page of ours" in capsys.readouterr().err
+    (tmp_path / "README.md").unlink()
+    (tmp_path / "package.json").write_text("{}")
+    assert reproduce("table1", "--quick", "--out", str(tmp_path)) == 2
+    assert "package.json" in capsys.readouterr().err
+    assert reproduce("table1", "--quick", "--out", str(tmp_path / "package.json" / "x")) == 2
+    assert "cannot be made" in capsys.readouterr().err
+
+
+def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
+    arguments = ["reproduce", "svm", "--workers", "2", "--out", str(tmp_path)]
+    parent = subprocess.Popen([sys.executable, "-m", "lastarm", *arguments])
+    while len(list(tmp_path.rglob("*.jsonl"))) < 4:
+        assert parent.poll() is None
+        time.sleep(0.02)
+    parent.kill()
+    parent.wait()
+    journals = list(tmp_path.rglob("*.jsonl"))
+    deadline = time.monotonic() + 10
+    while any(is_held(path) for path in journals):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 # The command -----------------------------------------------------------------------------------
 
 
@@ -267,10 +335,12 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert "The same command goes on" in said
     assert not list(cut.glob("*.csv"))
 
-    done = {path: path.read_bytes() for path in cut.rglob("*.jsonl")}
+    journals = {path: path.read_bytes() for path in cut.rglob("*.jsonl")}
+    done = {path: text for path, text in journals.items() if b'"event":"closed"' in text}
+    assert len(done) >= 2
     assert reproduce(*arguments[1:], "--out", str(cut)) == 0
     for path, before in done.items():
-        assert path.read_bytes().startswith(before[: len(before) // 2])
+        assert path.read_bytes() == before
     assert reproduce(*arguments[1:], "--out", str(whole)) == 0
     first, second = (
         without_seconds(table(out / "ridge-year-stand-in.csv")) for out in (whole, cut)

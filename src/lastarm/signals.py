@@ -43,31 +43,46 @@ def stop_on_signals(seconds: float = math.inf) -> Iterator[Stop]:
     """Within, the first SIGINT or SIGTERM is noted; the next acts as it always did.
 
     Only the main thread can receive signals; elsewhere nothing is changed. The search is to stop
-    after so many seconds in any case.
+    after so many seconds in any case. One within another tells the outer one, too: whoever runs
+    many searches learns of a signal that came when a search was about to end anyway.
     """
     stop = Stop(seconds)
-    before: dict[int, Any] = {}
+    handler = _Handler(stop)
+    if threading.current_thread() is threading.main_thread():
+        handler.install()
+    try:
+        yield stop
+    finally:
+        handler.restore()
 
-    def note(number: int, _frame: FrameType | None) -> None:
-        stop.note(number)
-        restore()
+
+class _Handler:
+    """What is done at the first signal, in place of what was done before."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._before: dict[int, Any] = {}
+
+    def install(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # One that is ignored, as under nohup, stays so; None was not set from Python.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                self._before[number] = signal.signal(number, self)
+
+    def restore(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        outer = self._before[number]
+        self._stop.note(number)
+        self.restore()
+        if isinstance(outer, _Handler):
+            outer(number, frame)
+            return
         with suppress(OSError, ValueError, AttributeError):
             if os.isatty(sys.stderr.fileno()):
                 os.write(
                     sys.stderr.fileno(),
                     b"\nFinishing the pulls that are under way; once more to leave at once.\n",
                 )
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # One that is ignored, as under nohup, stays so; None was not set from Python.
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                before[number] = signal.signal(number, note)
-    try:
-        yield stop
-    finally:
-        restore()

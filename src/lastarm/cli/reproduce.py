@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lastarm.cli import display
 from lastarm.cli.options import whole
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument, JournalError, whole_number
+from lastarm.papers.jamieson2015 import page
 from lastarm.papers.jamieson2015.parts import Part, Settings, Stopped
 
 PAPER = "lastarm.papers.jamieson2015"
@@ -40,7 +41,7 @@ PARTS = {
     "--trials",
     type=whole,
     metavar="N",
-    help="How often each experiment is repeated. [default: as in the paper]",
+    help="How often ridge, svm, completion and subsets are repeated. [default: as in the paper]",
 )
 @click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
 @click.option(
@@ -55,22 +56,32 @@ PARTS = {
     default=1,
     metavar="N",
     show_default=True,
-    help="How many trials run at a time, each in a process.",
+    help="How many trials of ridge, svm and completion run at a time, each in a process.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("jamieson2015"),
-    show_default=True,
-    help="Where results go, and the journals to resume from.",
+    help="Where results go, and the journals to resume from. [default: jamieson2015, or "
+    "jamieson2015-quick]",
 )
 @click.option(
-    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+    "--seed",
+    type=whole,
+    default=0,
+    metavar="N",
+    show_default=True,
+    help="Decides arms, splits and orders.",
 )
 def reproduce(
-    part: str, trials: Any, quick: bool, data: str | None, workers: Any, out: Path, seed: Any
+    part: str,
+    trials: Any,
+    quick: bool,
+    data: str | None,
+    workers: Any,
+    out: Path | None,
+    seed: Any,
 ) -> int:
-    r"""Run an experiment of the paper again, and hold it against its claims.
+    """Run an experiment of the paper again, and hold it against its claims.
 
     \b
     traces      figure 1: validation errors of many kernel SVMs
@@ -83,8 +94,8 @@ def reproduce(
     all         all of these, on built-in data
 
     Numbers go to OUT as CSV, figures as PNG and SVG, and what became of each claim to the page
-    OUT/README.md. Every search is journalled: the same command goes on where it was stopped.
-    """
+    OUT/README.md. Searches are journalled: the same command goes on where it was stopped.
+    """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
     if part == "all" and data is not None:
         raise InvalidArgument(
             f"--data {data} is for one experiment, not for all: name the one that it is for, such "
@@ -97,17 +108,17 @@ def reproduce(
     try:
         names = [name for key in (PARTS if part == "all" else [part]) for name in PARTS[key]]
         functions = {name.partition(".")[2]: _function(name) for name in names}
-        write_page = import_module(f"{PAPER}.page").write_page
     except ImportError as error:
         raise InvalidArgument(f"{error} For all of it: pip install 'lastarm[paper]'.") from error
     settings = Settings(
-        out=out,
+        out=out or Path("jamieson2015-quick" if quick else "jamieson2015"),
         trials=None if trials is None else whole_number("trials", trials, 1, "repetitions"),
         quick=quick,
         data=data,
         workers=whole_number("workers", workers, 1, "how many trials run at a time"),
         seed=whole_number("seed", seed, 0, "what all randomness is derived from"),
     )
+    page.check(settings.out)
     try:
         for name, function in functions.items():
             with _progress(name) as show:
@@ -116,11 +127,16 @@ def reproduce(
                 display.say(f"{claim.claim}: {claim.holds}")
                 display.say(f"    paper: {claim.paper}")
                 display.say(f"    ours:  {claim.ours} ({claim.data})")
+    except JournalError:
+        display.say(
+            "Is it another run, or are they other data? Then give another folder by --out."
+        )
+        raise
     except Stopped as stopped:
         display.say("Stopped. The same command goes on from here.")
         return 128 + stopped.signal
-    page = write_page(out)
-    display.say(f"The page: {page}")
+    found_page = page.write_page(settings.out)
+    display.say(f"The page: {found_page}")
     return 0
 
 

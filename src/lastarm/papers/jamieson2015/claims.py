@@ -1,20 +1,19 @@
 """What the paper says of its experiments, held against the numbers of ours.
 
 A policy reaches an error when its mean over trials first comes down to it; between two budgets,
-that is where a line on logarithmic axes does. "So many times faster" is the ratio of what two
-policies take to reach the same error, for every new low that the slower one shows after its first
-budget. Where the faster one is there with its first, the ratio is a lower bound.
+that is where a line with a logarithmic cost does. "So many times faster" is the ratio of what two
+policies take to reach the same error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from math import exp, inf, isnan, log, nan
+from math import exp, inf, log, nan
 from statistics import mean, median
 from typing import Any, Literal, NamedTuple
 
-from lastarm.papers.jamieson2015.figures import LABELS
+from lastarm.papers.jamieson2015.looks import LABELS
 from lastarm.papers.jamieson2015.parts import Claim, Holds
 
 Rows = Sequence[Mapping[str, Any]]
@@ -56,100 +55,95 @@ class Curve(NamedTuple):
         return inf
 
 
-def times_faster(rows: Rows, fast: str, slow: str, cost: Cost) -> list[float]:
-    """How many times faster `fast` reaches the lows that `slow` shows, from high to low."""
-    ours, theirs = Curve.of(rows, fast, cost), Curve.of(rows, slow, cost)
-    lows = list(dict.fromkeys(accumulate(theirs.errors, min)))[1:]
-    ratios = [theirs.reaches(error) / ours.reaches(error) for error in lows]
-    return [ratio for ratio in ratios if ratio > 0]  # 0: `fast` never gets there
-
-
 class Lead(NamedTuple):
-    """How many times faster one policy is than another, or at least is."""
+    """How many times faster one policy reaches an error than another.
+
+    The ratio is a lower bound if the other never gets there, or if the one is there with its first
+    budget; it is 0 if the one never gets there itself.
+    """
 
     ratio: float
-    at_least: bool
+    at_least: bool = False
+
+    @classmethod
+    def at(cls, error: float, fast: Curve, slow: Curve) -> Lead:
+        """By what both take to reach that error."""
+        ours, theirs = fast.reaches(error), slow.reaches(error)
+        if ours == inf:
+            return cls(0.0)
+        ratio = round(min(theirs, max(slow.costs)) / ours, 9)  # 2 is not 1.9999999999999993
+        return cls(ratio, at_least=theirs == inf or ours == fast.costs[0])
 
     def __str__(self) -> str:
-        if isnan(self.ratio):
-            return "not reached"
+        if not self.ratio:
+            return "never"
         return f"{'at least ' * self.at_least}{self.ratio:.1f} times"
 
 
-def near_the_lowest(rows: Rows, fast: str, slow: str, cost: Cost) -> dict[float, Lead]:
-    """How many times faster `fast` comes so near to the lowest error that any policy shows.
-
-    Very near to it there is little but noise, so there are three answers.
-    """
-    policies = dict.fromkeys(row["policy"] for row in rows)
-    lowest = min(min(Curve.of(rows, policy, cost).errors) for policy in policies)
-    ours, theirs = Curve.of(rows, fast, cost), Curve.of(rows, slow, cost)
-    leads = {}
-    for share in (1.0, 0.5, 0.25):
-        mine, its = (curve.reaches((1 + share) * lowest) for curve in (ours, theirs))
-        leads[share] = Lead(min(its, max(theirs.costs)) / mine or nan, at_least=its == inf)
-    return leads
-
-
-def spelled(ratios: Sequence[float]) -> str:
-    """Ratios in words: their median and their range."""
-    if not ratios:
-        return "no error that both reach"
-    if len(ratios) == 1:
-        return f"{ratios[0]:.1f} times"
-    return f"{median(ratios):.1f} times (median; {min(ratios):.1f} to {max(ratios):.1f})"
-
-
 def of_completion(rows: Rows, data: str) -> list[Claim]:
-    """§5.3, one sentence, of two policies."""
+    """§5.3, one sentence, of two policies: at every new low that uniform allocation shows."""
+    uniform = Curve.of(rows, "uniform", "iterations")
+    lows = list(dict.fromkeys(accumulate(uniform.errors, min)))[1:]
     claims = []
-    for fast, label in (
-        ("successive-halving", "Successive Halving"),
-        ("successive-rejects", "Successive Rejects"),
-    ):
-        ratios = times_faster(rows, fast, "uniform", "iterations")
+    for fast in ("successive-halving", "successive-rejects"):
+        curve = Curve.of(rows, fast, "iterations")
+        leads = [Lead.at(low, curve, uniform) for low in lows] or [Lead(nan)]
+        ratios = [lead.ratio for lead in leads]
         claims.append(
             Claim(
-                f"Uniform allocation takes longer than {label} to the same error",
-                "2 to 8 times, in iterations",
-                spelled(ratios),
+                f"Uniform allocation takes longer than {LABELS[fast]} to a particular error",
+                "2 to 8 times (here: in iterations)",
+                f"{median(ratios):.1f} times (median; from {min(leads)} to {max(leads)})",
                 data,
-                _if(bool(ratios) and median(ratios) >= 2),
+                _if(median(ratios) >= 2),
             )
         )
     return claims
 
 
 def of_svm(rows: Rows, data: str) -> list[Claim]:
-    """§5.2: wall-clock time, and iterations."""
+    """§5.2: wall-clock time, and iterations.
+
+    The same low error is read at three distances from the lowest that any policy shows, since
+    very near to it there is little but noise.
+    """
     claims = []
-    for slow in ("uniform", "successive-rejects"):
-        leads = near_the_lowest(rows, "successive-halving", slow, "seconds")
-        told = [f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items()]
+    for name in ("uniform", "successive-rejects"):
+        leads = _near_the_lowest(rows, "successive-halving", name, "seconds")
         enough = [lead.ratio >= 10 for lead in leads.values()]
+        known = [lead for lead in leads.values() if lead.ratio >= 10 or not lead.at_least]
         claims.append(
             Claim(
-                f"Successive Halving obtains the same low error faster than {LABELS[slow]}, in "
+                f"Successive Halving obtains the same low error faster than {LABELS[name]}, in "
                 "wall-clock time",
                 "more than 10 times",
-                "; ".join(told),
+                "; ".join(
+                    f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items()
+                ),
                 data,
-                _if(all(enough), in_part=any(enough)),
+                _if(all(enough), in_part=any(enough)) if known else "undecided",
             )
         )
-    ratios_in_iterations = times_faster(
-        rows, "successive-halving", "successive-rejects", "iterations"
-    )
+    leads = _near_the_lowest(rows, "successive-halving", "successive-rejects", "iterations")
+    alike = [0.5 <= lead.ratio <= 2 for lead in leads.values()]
     claims.append(
         Claim(
             "Successive Halving and Successive Rejects perform comparably in iterations",
             "comparably (here: within a factor of 2)",
-            f"Successive Rejects takes {spelled(ratios_in_iterations)}",
+            "Successive Halving is faster: "
+            + "; ".join(f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items()),
             data,
-            _if(bool(ratios_in_iterations) and 0.5 <= median(ratios_in_iterations) <= 2),
+            _if(all(alike), in_part=any(alike)),
         )
     )
     return claims
+
+
+def _near_the_lowest(rows: Rows, fast: str, slow: str, cost: Cost) -> dict[float, Lead]:
+    policies = dict.fromkeys(row["policy"] for row in rows)
+    lowest = min(min(Curve.of(rows, policy, cost).errors) for policy in policies)
+    ours, theirs = (Curve.of(rows, policy, cost) for policy in (fast, slow))
+    return {share: Lead.at((1 + share) * lowest, ours, theirs) for share in (1.0, 0.5, 0.25)}
 
 
 def of_ridge(rows: Rows, data: str) -> list[Claim]:
@@ -162,64 +156,69 @@ def of_ridge(rows: Rows, data: str) -> list[Claim]:
 
 
 def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
+    """To the lowest error that it shows itself."""
+    ours = Curve.of(rows, fast, "iterations")
+    goal = min(ours.errors)
     others = ("uniform", "successive-halving", "successive-rejects", "successive-elimination")
-    found = {slow: _median(rows, fast, slow, "iterations") for slow in (*others, "exp3")}
-    ahead = [slow for slow, ratio in found.items() if ratio >= 2]
+    leads = {
+        slow: Lead.at(goal, ours, Curve.of(rows, slow, "iterations")) for slow in (*others, "exp3")
+    }
+    ahead = [slow for slow, lead in leads.items() if lead.ratio >= 2]
     return Claim(
         f"{LABELS[fast]} achieves a small test error faster than most other methods",
         "2 to 4 times, in iterations",
-        ", ".join(
-            f"than {LABELS[slow]}: {Lead(ratio, at_least=False)}" for slow, ratio in found.items()
-        ),
+        f"to {goal:.3f}, its lowest with up to {max(ours.costs):,.0f} pulls: "
+        + ", ".join(f"than {LABELS[slow]} {lead}" for slow, lead in leads.items()),
         data,
-        _if(len(ahead) > len(found) / 2, in_part=bool(ahead)),
+        _if(len(ahead) > len(leads) / 2, in_part=bool(ahead)),
     )
 
 
 def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
+    """At every budget that all have; how far Successive Halving is away says what is near."""
     uniform, *others = (
         (policy, dict(zip(*Curve.of(rows, policy, "iterations"), strict=True)))
-        for policy in ("uniform", "successive-elimination", "exp3")
+        for policy in ("uniform", "successive-elimination", "exp3", "successive-halving")
     )
     apart = {
-        policy: max(abs(errors[budget] / uniform[1][budget] - 1) for budget in errors)
+        policy: max(
+            abs(error - uniform[1][budget]) / (uniform[1][budget] or nan)
+            for budget, error in errors.items()
+        )
         for policy, errors in others
     }
-    near = [distance <= 0.02 for distance in apart.values()]
+    near = [apart[policy] <= 0.02 for policy in ("successive-elimination", "exp3")]
     return Claim(
         "Uniform, EXP3 and Successive Elimination are on top of each other in iterations",
         "on top of each other (here: within 2 %)",
-        ", ".join(f"{LABELS[policy]} up to {far:.1%} away" for policy, far in apart.items())
-        + " from uniform",
+        "from uniform, at most: "
+        + ", ".join(f"{LABELS[policy]} {far:.1%}" for policy, far in apart.items()),
         data,
         _if(all(near), in_part=any(near)),
     )
 
 
 def _first_in_seconds(rows: Rows, data: str) -> Claim:
-    """Of each of the two, how far it is ahead of whoever of the others comes closest to it."""
+    """Each of the two to the lowest error that each of the others shows."""
     first = ("successive-halving", "successive-rejects")
     others = dict.fromkeys(row["policy"] for row in rows if row["policy"] not in first)
     told, won = [], []
     for fast in first:
-        found = {slow: _median(rows, fast, slow, "seconds") for slow in others}
-        found = {slow: ratio for slow, ratio in found.items() if ratio > 0}
-        next_best = min(found, key=lambda slow: found[slow], default=None)
-        if next_best:
-            told.append(f"{LABELS[fast]} {found[next_best]:.1f} times to {LABELS[next_best]}")
-        won.append(next_best is not None and found[next_best] > 1)
+        ours = Curve.of(rows, fast, "seconds")
+        leads = {}
+        for slow in others:
+            theirs = Curve.of(rows, slow, "seconds")
+            leads[slow] = Lead.at(min(theirs.errors), ours, theirs)
+        closest = min(leads, key=lambda slow: leads[slow].ratio)
+        told.append(f"{LABELS[fast]} against {LABELS[closest]}: {leads[closest]}")
+        won.append(leads[closest].ratio > 1)
     return Claim(
         "Successive Halving and Successive Rejects are the top performers in wall-clock time",
         "first and second",
-        f"ahead of the next of the others: {'; '.join(told)}",
+        f"faster to the lowest error of the closest rival: {'; '.join(told)}",
         data,
         _if(all(won), in_part=any(won)),
     )
-
-
-def _median(rows: Rows, fast: str, slow: str, cost: Cost) -> float:
-    ratios = times_faster(rows, fast, slow, cost)
-    return median(ratios) if ratios else nan
 
 
 def _if(whole: bool, *, in_part: bool = False) -> Holds:

@@ -22,13 +22,14 @@ NOTES = {
     ),
     SVM.name: (
         "With every dimension at variance 1, squared distances are near 2d, and γ ≥ 1 would make "
-        "the kernel an identity: so rows are divided by √(2d). A machine that gives 0 is wrong."
+        "the kernel an identity: so rows are divided by √(2d). Splits keep the classes in "
+        "proportion. A machine that gives 0 is wrong."
     ),
     COMPLETION.name: (
         "The step is .01 in the first epoch and shrinks by a factor of .9 from each to the next; "
         "the penalty of a user or an item counts once an epoch, spread over its ratings. "
-        "Recommended is the arm with the lowest loss as it is, not its best state: an arm that is "
-        "trained for too long overfits, and the error goes up again."
+        "Recommended is the arm as it is, not the best state that it was in: one that is trained "
+        "for too long overfits, and the error goes up again."
     ),
 }
 
@@ -62,18 +63,21 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
     title = f"{experiment.title} on {data.name}{', arms together' * together}"
     key = f"{experiment.name}-{data.name}{'-together' * together}"
     figure = figures.comparison(
-        rows, title=title, unit=f"{experiment.pull} each", ylabel=experiment.error, ended=None
+        rows, title=title, unit=f"{experiment.pull} each", ylabel=experiment.error
     )
     figures.save(figure, settings.out, key)
-    held = f"{data.name}, {trials} trials" + ", arms together" * together
+    repeated = f"{trials} trial{'s' * (trials > 1)}"
+    held = f"{data.name}, {repeated}" + ", arms together" * together
     part = Part(
         key=key,
         title=title,
         text=(
-            f"{data.about} {experiment.arms} arms, {trials} trials; a pull is {experiment.pull}. "
-            f"90/10 TEST, then 80/20 TRAIN and VAL, drawn afresh for each trial like the arms. "
-            f"One search for each policy and budget; arms are trained {how}, and seconds are "
-            f"those of training and looking. {NOTES[experiment.name]}"
+            f"{data.about} {experiment.arms} arms, {repeated}; a pull is {experiment.pull}. "
+            "90/10 TEST, then 80/20 TRAIN and VAL, drawn afresh for each trial like the arms. One "
+            "search for each policy and budget, and the error on TEST of J_t, the arm whose "
+            f"latest loss on VAL is the lowest; arms are trained {how}, and seconds are those of "
+            f"training and looking, with {settings.workers} "
+            f"trial{'s' * (settings.workers > 1)} at a time. {NOTES[experiment.name]}"
         ),
         claims=JUDGES[experiment.name](rows, held),
         figures=[key],

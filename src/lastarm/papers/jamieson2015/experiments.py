@@ -28,8 +28,8 @@ from lastarm.papers.jamieson2015.data import (
     regression_table,
 )
 from lastarm.policies import EXP3, POLICIES
-from lastarm.policies.budgeted import Budgeted, InRounds
-from lastarm.policy import Algorithm
+from lastarm.policies.budgeted import InRounds
+from lastarm.policy import Algorithm, ranking
 from lastarm.space import Grid, Integer, LogUniform, Space, Uniform
 from lastarm.trainers.splits import split
 
@@ -38,26 +38,33 @@ MAY_STOP = ("successive-elimination", "lucb", "lil-ucb")
 
 
 @dataclass(eq=False)
-class ToTheEnd(InRounds):
-    """A policy that stops when it is sure, and then gives what is left to the arm that it found.
+class InThePaper(InRounds):
+    """A policy as the paper's experiments run it.
 
-    The paper's general algorithm goes on until it is stopped from outside (its figure 2), and its
-    experiments give every policy a budget.
+    Recommended is J_t = argmin ℓ_{θ,T_θ}, the arm whose latest loss is the lowest (§4.1), even if
+    it was dropped. And the general algorithm goes on until it is stopped from outside (figure 2):
+    a policy that ends when it is sure gives what is left to the arm that it found.
     """
 
-    name: ClassVar[str] = "to-the-end"
+    name: ClassVar[str] = "in-the-paper"
     adaptive: ClassVar[bool] = True
-    of: str = "lucb"
+    of: str = "successive-halving"
+    seed: int = 0
 
     def algorithm(self) -> Algorithm:
-        """The policy's, and one pull of all that is left."""
-        policy = POLICIES[self.of](self.arms, self.budget)
+        """The policy's own, perhaps one pull of all that is left, and then J_t."""
+        seeded = {"seed": self.seed} if self.of == EXP3.name else {}
+        policy = POLICIES[self.of](self.arms, self.budget, **seeded)
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level.values())
-        if left:
+        if left and self.of in MAY_STOP:
             yield [Pull(arm, upto=self._level[arm] + left)]
-        return arm
+        return ranking(self._losses)[0]
+
+    def least_budget(self, arms: int) -> int:
+        """That of the policy."""
+        return POLICIES[self.of](1, 1).least_budget(arms)
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,6 @@ class Experiment:
     trials: int
     budgets: tuple[int, ...]
     policies: Mapping[str, int]
-
-    def policy(self, name: str, budget: int, seed: int) -> Budgeted:
-        """The policy of that name, with all of its budget to spend."""
-        if name in MAY_STOP:
-            return ToTheEnd(self.arms, budget, of=name)
-        if name == EXP3.name:
-            return EXP3(self.arms, budget, seed=seed)
-        return POLICIES[name](self.arms, budget)
 
     def quick(self) -> Experiment:
         """The same in small: two trials and three budgets."""

@@ -18,7 +18,8 @@ ORDER = (
     "svm",
     "completion",
     "table1",
-    "theorems",
+    "theorem",
+    "doubling",
     "subsets",
     "linear-svm",
 )  # what a key begins with; any other comes after, by the alphabet
@@ -30,6 +31,24 @@ What the paper "Non-stochastic Best Arm Identification and Hyperparameter Optimi
 what came of each claim when lastarm ran its experiments. Below the table, every part has its
 figures, its numbers and the command that makes them.
 """
+
+
+def check(out: Path) -> None:
+    """Refuse a folder in which the page could not be written, before anything is run."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{out} cannot be made ({error.strerror or error}). Give another folder by --out."
+        ) from error
+    page = out / "README.md"
+    if page.exists() and not page.read_text(encoding="utf-8").startswith(HEAD[:20]):
+        raise InvalidArgument(
+            f"{page} is not a page of ours, and would be written over. Give another folder by "
+            "--out."
+        )
+    for path in out.glob("*.json"):
+        _read(path)
 
 
 def write_page(out: Path) -> Path:

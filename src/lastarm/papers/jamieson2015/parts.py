@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-Holds = Literal["yes", "no", "in part", "not tried"]
+Holds = Literal["yes", "no", "in part", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Part:
 def command(name: str, settings: Settings) -> str:
     """The command that runs a part so."""
     options = {
-        "--data": settings.data and Path(settings.data).name,
+        "--data": settings.data and shlex.quote(Path(settings.data).name),
         "--trials": settings.trials,
         "--seed": settings.seed or None,
     }
@@ -74,16 +75,17 @@ def command(name: str, settings: Settings) -> str:
 def write(part: Part, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Write a part's table as CSV, and what the page says of it as JSON."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / f"{part.key}.csv").open("w", newline="") as file:
+    with (out / f"{part.key}.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
     fields = asdict(part) | {"claims": [claim._asdict() for claim in part.claims]}
-    (out / f"{part.key}.json").write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
+    spelled = json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
+    (out / f"{part.key}.json").write_text(spelled, encoding="utf-8")
 
 
 def read(path: Path) -> Part:
     """What `write` wrote."""
-    fields = json.loads(path.read_text())
+    fields = json.loads(path.read_text(encoding="utf-8"))
     claims = [Claim(**claim) for claim in fields.pop("claims")]
     return Part(claims=claims, **fields)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lastarm.batched import BatchedTrainer, Single
+from lastarm.batched import BatchedTrainer
 from lastarm.papers.jamieson2015.parts import Stopped
 from lastarm.policy import Policy
 from lastarm.result import Result
 from lastarm.runners import AnyRunner
 from lastarm.search import search
+from lastarm.signals import stop_on_signals
 from lastarm.space import Space
 
 
@@ -21,20 +22,21 @@ def searched(
     journal: Path,
     *,
     seed: int = 0,
-    runner: AnyRunner = "batched",
+    runner: AnyRunner = None,
 ) -> Result:
     """Run a search to its end, or take up the one that is in the journal."""
     journal.parent.mkdir(parents=True, exist_ok=True)
-    result = search(
-        Single(trainer),
-        space,
-        policy=policy,
-        runner=runner,
-        seed=seed,
-        journal=journal,
-        checkpoints=False,  # at most a search of some seconds is trained again
-        progress=False,
-    )
-    if result.stopped_by:
-        raise Stopped(result.stopped_by)
+    with stop_on_signals() as stop:
+        result = search(
+            trainer,
+            space,
+            policy=policy,
+            runner=runner,
+            seed=seed,
+            journal=journal,
+            checkpoints=False,  # at most a search of some seconds is trained again
+            progress=False,
+        )
+    if stop.signal:
+        raise Stopped(stop.signal)
     return result

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, log2, nan
-from typing import Any
 
 import numpy as np
-from matplotlib import style
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from lastarm.integers import ceil_log
-from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015 import diagrams, figures
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.worst_case import ENVELOPES, Adversary, log_factor, played
+from lastarm.papers.jamieson2015.worst_case import ENVELOPES, Adversary, Row, log_factor, played
 from lastarm.policies import POLICIES
 from lastarm.theory import halving_budget, uniform_budget
 
-Row = dict[str, Any]
 BOUNDS = {"successive-halving": halving_budget, "uniform": uniform_budget}
 CLOSE = 0.1  # of two slopes
 
@@ -84,8 +80,8 @@ def budgets_needed(settings: Settings) -> Part:
     kept = ours[0] <= theirs[0] + CLOSE and ours[1] >= theirs[1] - CLOSE
     n, ratio = sizes[-1], measured["uniform"][-1] / measured["successive-halving"][-1]
     claims = [
-        _sufficient("Theorem 1: with B > z Successive Halving returns the best arm", rows[::2]),
-        _sufficient("Theorem 2: with B > z uniform allocation returns the best arm", rows[1::2]),
+        _sufficient(1, "Successive Halving", [r for r in rows if r["policy"] != "uniform"]),
+        _sufficient(2, "uniform allocation", [r for r in rows if r["policy"] == "uniform"]),
         Claim(
             "Example 2: a difference of essentially 4n·log₂ n versus n²",
             f"slopes {theirs[0]:.2f} and {theirs[1]:.2f} from n = {sizes[0]} to {n}; "
@@ -102,7 +98,7 @@ def budgets_needed(settings: Settings) -> Part:
         " ".join(BUDGETS_TEXT.split()),
         claims,
         ["theorem1-and-2"],
-        command("theorems", settings),
+        command("theorems", replace(settings, trials=None)),
     )
     write(part, rows, settings.out)
     return part
@@ -133,8 +129,9 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def _sufficient(claim: str, rows: Sequence[Row]) -> Claim:
+def _sufficient(theorem: int, policy: str, rows: Sequence[Row]) -> Claim:
     """A bound is sufficient if the last budget to fail is not above it."""
+    claim = f"Theorem {theorem}: with B > z {policy} returns the best arm"
     shares = [row["needed"] / row["bound"] for row in rows]
     ours = f"{min(shares):.0%} to {max(shares):.0%} of the bound is needed (on the grid)"
     holds: Holds = "yes" if all(row["last_wrong"] <= row["bound"] for row in rows) else "no"
@@ -153,11 +150,13 @@ def adversary_at_work(settings: Settings) -> Part:
                 row = {"envelope": name, "n": n, "budget": budget}
                 row |= {"uniform_need": need, "halving_bound": enough}
                 for policy in BOUNDS:
-                    arm = played(POLICIES[policy](n, budget), losses.loss).arm or 0
+                    arm = played(POLICIES[policy](n, budget), losses.loss).arm
+                    assert arm is not None
                     row[policy] = round(n * losses.limit(arm))  # ν = rank/n
                 rows.append(row)
     settings.progress(1, 1)
-    figures.save(_ranks(rows), settings.out, "theorem3")
+    bounds = {"successive-halving": "halving_bound", "uniform": "uniform_need"}
+    figures.save(diagrams.ranks(rows, bounds), settings.out, "theorem3")
     below = [row for row in rows if row["budget"] < row["uniform_need"]]
     between = [row for row in below if row["budget"] > row["halving_bound"]]
     wrong = sum(row["uniform"] > 1 for row in below)
@@ -186,39 +185,7 @@ def adversary_at_work(settings: Settings) -> Part:
         " ".join(ADVERSARY_TEXT.split()),
         claims,
         ["theorem3"],
-        command("theorems", settings),
+        command("theorems", replace(settings, trials=None)),
     )
     write(part, rows, settings.out)
     return part
-
-
-def _ranks(rows: Sequence[Row]) -> Figure:
-    """The rank of the returned arm against the budget, a panel an envelope."""
-    n = max(row["n"] for row in rows)
-    with style.context(["default", figures.HOUSE]):
-        figure = Figure(figsize=(10, 4.2))
-        for axes, name in zip(figure.subplots(1, 3, sharey=True), ENVELOPES, strict=True):
-            chosen = [row for row in rows if row["n"] == n and row["envelope"] == name]
-            for policy in BOUNDS:
-                budgets, ranks = zip(*((r["budget"], r[policy]) for r in chosen), strict=True)
-                look = figures.LOOKS[policy]
-                axes.step(
-                    budgets,
-                    ranks,
-                    color=look.colour,
-                    lw=look.width,
-                    where="post",
-                    label=look.label,
-                )
-            for bound, policy in (
-                ("halving_bound", "successive-halving"),
-                ("uniform_need", "uniform"),
-            ):
-                axes.axvline(chosen[0][bound], color=figures.COLOURS[policy], ls=":", lw=1.4)
-            axes.set(xscale="log", xlabel="budget (pulls)", title=f"β(t) = {name}")
-        figure.axes[0].set_ylabel("rank of the returned arm (1 is the best)")
-        figure.axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2)
-        figure.suptitle(f"Theorem 3's losses, n = {n}; dotted: the bounds of Theorems 1 and 2")
-    return figure

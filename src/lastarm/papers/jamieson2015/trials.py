@@ -9,19 +9,20 @@ in one kernel.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache, partial
-from math import inf
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any, TypedDict
 
-from lastarm.papers.jamieson2015.experiments import Experiment
+from lastarm.papers.jamieson2015.experiments import Experiment, InThePaper
 from lastarm.papers.jamieson2015.parts import Settings, Stopped
 from lastarm.papers.jamieson2015.searches import searched
-from lastarm.runners import Serial
+from lastarm.runners import AnyRunner, Serial
 from lastarm.signals import stop_on_signals
 from lastarm.trainers import arm_seed
 
@@ -44,7 +45,7 @@ def run(
     experiment: Experiment, settings: Settings, *, together: bool = False
 ) -> tuple[Any, list[Row]]:
     """The data, and all searches of all trials; those that are in journals are read there."""
-    data = experiment.load(settings.data, quick=settings.quick)
+    data = _data(experiment.load, settings.data, settings.quick)
     kind = f"{experiment.name}-{data.name}{'-together' * together}{'-quick' * settings.quick}"
     trials = settings.trials or experiment.trials
     one = partial(
@@ -70,22 +71,34 @@ def _performed(
         yield from ((number, one(number)) for number in range(trials))
         return
     with (
-        stop_on_signals(inf) as stop,
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+        stop_on_signals() as stop,
+        ProcessPoolExecutor(workers, get_context("spawn"), _end_with_the_parent) as pool,
     ):
         numbers = {pool.submit(one, number): number for number in range(trials)}
         left = set(numbers)
         try:
             while left:
                 done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
-                yield from ((numbers[future], future.result()) for future in done)
                 if stop():
                     raise Stopped(stop.signal or SIGTERM)
+                yield from ((numbers[future], future.result()) for future in done)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
                 process.kill()  # what it was at is in its journal
             raise
+
+
+def _end_with_the_parent() -> None:
+    """A worker whose parent was killed would go on, and hold the journals."""
+    parent = parent_process()
+    assert parent
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def trial(
@@ -102,17 +115,24 @@ def trial(
     trainer: Any = experiment.problem(_data(experiment.load, given, quick), own_seed)
     _compile(trainer)
     folder = journals / f"trial-{number:03d}"
+    runner: AnyRunner = None if together else partial(Serial, group=experiment.arms)
     rows: list[Row] = []
     for name, most in experiment.policies.items():
         for budget in (budget for budget in experiment.budgets if budget <= most):
-            result = searched(
+            journal = folder / f"{name}-{budget}.jsonl"
+            once = partial(
+                searched,
                 trainer,
                 experiment.space,
-                experiment.policy(name, budget, own_seed),
-                folder / f"{name}-{budget}.jsonl",
+                InThePaper(experiment.arms, budget, of=name, seed=own_seed),
+                journal,
                 seed=own_seed,
-                runner="batched" if together else partial(Serial, group=experiment.arms),
+                runner=runner,
             )
+            result = once()
+            if result.spent.repeated:  # it was stopped, and its seconds are not those of a search
+                journal.unlink()
+                result = once()
             assert result.loss is not None
             assert result.test_loss is not None
             rows.append(

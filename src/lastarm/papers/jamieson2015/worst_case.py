@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lastarm.events import Loss
 from lastarm.policy import Policy, Rounds
 from lastarm.theory import sgd_envelope
 
+Row = dict[str, Any]
 LATEST = 2**50  # by then all envelopes here have settled
 ALL = 2**31  # the pulls of a round
 SIGMA, DELTA = 1.0, 0.05  # of Example 1
@@ -66,20 +67,23 @@ ENVELOPES: dict[str, Callable[[int], Callable[[int], float]]] = {
 
 
 class Played(NamedTuple):
-    """The arm that a policy returned, and what it spent."""
+    """The arm that a policy returned, and what it spent: pulls, and losses observed."""
 
     arm: int | None
     pulls: int
+    observed: int
 
 
 def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Played:
     """Play a policy to its end where the loss of an arm is a function of its pulls."""
     level: dict[int, int] = {}
+    observed = 0
     while pulls := policy.ask(ALL):
         for pull in pulls:
             level[pull.arm] = pull.upto
             policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
-    return Played(policy.recommendation, sum(level.values()))
+        observed += len(pulls)
+    return Played(policy.recommendation, sum(level.values()), observed)
 
 
 def log_factor(n: int) -> float:
