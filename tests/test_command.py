@@ -68,6 +68,40 @@ def test_plan_of_halving(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_plan_foresees_the_time_on_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--arms", 16, "--budget", 256, "--seconds-per-pull", 3)
+    times = {
+        workers: asked(capsys, "plan", *options, "--workers", workers) for workers in (1, 4, 16)
+    }
+    assert times[1]["seconds"] == times[1]["busy_seconds"] == 256 * 3
+    # Rungs of 16, 8, 4 and 2 arms, of 4, 8, 16 and 32 pulls each.
+    assert times[4]["seconds"] == 3 * (4 * 4 + 2 * 8 + 16 + 32)
+    assert times[16]["seconds"] == 3 * (4 + 8 + 16 + 32)
+    assert times[16]["utilisation"] == pytest.approx(256 / (16 * 60))
+    looking = asked(capsys, "plan", *options, "--seconds-per-look", 0.5)
+    assert looking["seconds"] == 256 * 3 + 30 * 0.5
+    assert "seconds" not in asked(capsys, "plan", *options[:4])
+
+
+def test_asha_keeps_workers_busy(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--arms", 1000, "--budget", 3000, "--workers", 16, "--policy")
+    asha = asked(capsys, "plan", *options, "asha", "--max-pulls", 9)
+    halving = asked(capsys, "plan", *options, "successive-halving", "--budget", 11000)
+    assert asha["utilisation"] > 0.9 > halving["utilisation"]
+    assert run("plan", *options, "asha", "--max-pulls", 9) == 0
+    assert "16 workers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "options", [("--workers", 0), ("--workers", "x"), ("--seconds-per-pull", -1)]
+)
+def test_workers_that_cannot_be_are_refused(
+    capsys: pytest.CaptureFixture[str], options: tuple[Any, ...]
+) -> None:
+    assert run("plan", "--arms", 4, "--budget", 64, *options) == 2
+    assert "will not do" in capsys.readouterr().err
+
+
 def test_plan_of_rejects(capsys: pytest.CaptureFixture[str]) -> None:
     plan = asked(capsys, "plan", "--arms", 10, "--budget", 1000, "--policy", "successive-rejects")
     assert [rung["upto"] for rung in plan["rungs"]] == [41, 46, 51, 59, 68, 82, 102, 136, 204]

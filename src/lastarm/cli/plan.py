@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import timedelta
+from math import inf
 from typing import Any
 
 import click
@@ -10,7 +12,9 @@ from rich import box
 from rich.table import Table
 
 from lastarm.cli import display
-from lastarm.cli.options import make_policy, policy_options, whole
+from lastarm.cli.options import make_policy, policy_options, real, whole
+from lastarm.errors import InvalidArgument
+from lastarm.forecast import Forecast, forecast
 from lastarm.plan import Plan
 from lastarm.policies import Hyperband, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
@@ -21,9 +25,27 @@ from lastarm.theory import tolerated_settling
 
 @click.command()
 @click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
+@click.option(
+    "--workers", type=whole, metavar="N", help="Say how long so many workers would take."
+)
+@click.option(
+    "--seconds-per-pull",
+    type=real,
+    metavar="S",
+    help="How long a pull takes. [default: 1]",
+)
+@click.option(
+    "--seconds-per-look",
+    type=real,
+    metavar="S",
+    help="How long looking at a loss takes. [default: 0]",
+)
 @policy_options
 def plan(
     arms: Any,
+    workers: Any,
+    seconds_per_pull: Any,
+    seconds_per_look: Any,
     policy: str,
     budget: Any,
     eta: Any,
@@ -38,8 +60,13 @@ def plan(
     that decides by the losses it sees has no plan, only bounds. For hyperband, arms and budget
     are those of all its brackets unless they are given.
 
-    Example: lastarm plan --arms 10 --budget 1000
-    """
+    With --workers or --seconds-per-pull it plays the policy on simulated workers, and says how
+    long that takes and how much of the time they work.
+
+    \b
+    lastarm plan --arms 10 --budget 1000
+    lastarm plan --arms 64 --budget 4096 --workers 16 --seconds-per-pull 3
+    """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
     if policy == Hyperband.name and max_pulls is not None:
         # Enough for every bracket to open with arms of its own.
         probe = Hyperband(1, 1, max_pulls, **({} if eta is None else {"eta": eta}))
@@ -50,8 +77,13 @@ def plan(
     planned = chosen.plan()
     literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
     settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}
+    given = (workers, seconds_per_pull, seconds_per_look)
+    foreseen = _forecast(chosen, *given) if any(value is not None for value in given) else None
     if as_json:
-        display.print_json(_as_json(chosen, planned, settling))
+        answer = _as_json(chosen, planned, settling)
+        if foreseen:
+            answer |= dataclasses.asdict(foreseen) | {"utilisation": foreseen.utilisation}
+        display.print_json(answer)
         return
     if planned.rungs:
         display.console.print(_rungs(planned, f"{chosen}"))
@@ -64,6 +96,8 @@ def plan(
         display.say(
             f"{chosen} decides by what it sees, so this is all that can be said beforehand."
         )
+    if foreseen:
+        display.say(_time(foreseen, planned.exact))
     if settling:
         display.say(
             "\nThe best arm is sure to win if for each rank, before so many pulls, all losses are "
@@ -71,6 +105,28 @@ def plan(
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
         display.console.print(_settling(settling))
+
+
+def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Forecast:
+    for name, value in (("seconds-per-pull", per_pull), ("seconds-per-look", per_look)):
+        if value is not None and not (isinstance(value, float) and 0 <= value < inf):
+            raise InvalidArgument(f"--{name} {value} will not do: give seconds, 0 or more.")
+    return forecast(
+        chosen,
+        workers=1 if workers is None else workers,
+        seconds_per_pull=1.0 if per_pull is None else per_pull,
+        seconds_per_look=per_look or 0.0,
+    )
+
+
+def _time(foreseen: Forecast, exact: bool) -> str:
+    spelled = str(timedelta(seconds=round(foreseen.seconds)))
+    number = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
+    example = "" if exact else ", if losses come out as in our example"
+    return (
+        f"With {number}: {spelled} (h:mm:ss){example}; they work {foreseen.utilisation:.0%} of "
+        f"that time, and wait for {round(foreseen.idle_seconds):,} s in all."
+    )
 
 
 def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:
