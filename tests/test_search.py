@@ -490,3 +490,27 @@ def test_attempts_are_counted_across_a_crash(tmp_path: Path) -> None:
 def test_without_standard_error_it_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert search(Counting(), CONFIGS, policy=SuccessiveHalving(16, 128)).complete
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seconds", "3"),
+        ("seconds", 0),
+        ("seconds", math.nan),
+        ("seconds", True),
+        ("pull_seconds", "2"),
+        ("journal", 5),
+        ("checkpoints", 5),
+        ("runner", 5),
+        ("recommend", "first"),
+    ],
+)
+def test_arguments_that_will_not_do_are_named(name: str, value: Any) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{name}={value!r} will not do"):
+        search(
+            RecordedCurves([[0.5]]),
+            Configs([{"row": 0}]),
+            policy=UniformAllocation(1, 1),
+            **{name: value},
+        )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections import Counter
+from math import inf
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,6 +91,26 @@ def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
             f"Give a whole number of at least {least}{at_most}."
         )
     return number
+
+
+def time_limit(name: str, value: Any, meaning: str) -> float:
+    """`value` as a number of seconds, without end if it is None.
+
+    >>> time_limit("seconds", None, "how long to search")
+    inf
+    >>> time_limit("seconds", "3", "how long to search")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: seconds='3' will not do: seconds is how long to search. Give a
+    number of more than 0, or leave it out.
+    """
+    if value is None:
+        return inf
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
+        raise InvalidArgument(
+            f"{name}={_short(value)} will not do: {name} is {meaning}. Give a number of more than "
+            "0, or leave it out."
+        )
+    return float(value)
 
 
 def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import platform
 import sys
@@ -22,6 +21,7 @@ from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
     ReplayDiverged,
+    time_limit,
     whole_number,
 )
 from lastarm.events import Closed, Event, Opened, Pull
@@ -58,7 +58,7 @@ def search(
     seconds: float | None = None,
     pull_seconds: float | None = None,
     retries: int = 0,
-    include: Sequence[Config] = (),
+    include: Sequence[Config] | None = None,
     maximize: bool = False,
     recommend: Literal["latest", "best"] = "latest",
     on_event: Callable[[Event], None] | None = None,
@@ -108,8 +108,9 @@ def search(
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
-    if seconds is not None and not seconds > 0:
-        raise InvalidArgument(f"seconds={seconds} will not do: give more than 0, or leave it out.")
+    limit = time_limit("seconds", seconds, "how long to search")
+    if not isinstance(journal, str | Path | None):
+        raise InvalidArgument(f"journal={journal!r} will not do: give the path of a file.")
     if recommend not in ("latest", "best"):
         raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
     make_runner = chosen_runner(
@@ -119,7 +120,7 @@ def search(
         starts_processes=getattr(how, "starts_processes", False),
         batched=batched and not maximize,
     )
-    configs = draw(space, policy.arms, seed, include)
+    configs = draw(space, policy.arms, seed, include or ())
     policy, ledger = fresh(policy), Ledger()
 
     with ExitStack() as stack:
@@ -133,7 +134,7 @@ def search(
             always = journal is not None or recommend == "best"
             arms = replace(arms, index=index, memory=kept.memory, always=always)
         running = stack.enter_context(closing(make_runner(arms)))
-        stop = stack.enter_context(stop_on_signals(math.inf if seconds is None else seconds))
+        stop = stack.enter_context(stop_on_signals(limit))
         watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
         if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import

@@ -12,7 +12,7 @@ from typing import Any
 from lastarm.canonical import fingerprint
 from lastarm.checkpoints.folder import Folder
 from lastarm.checkpoints.index import Index
-from lastarm.errors import CheckpointNotWritten, whole_number
+from lastarm.errors import CheckpointNotWritten, InvalidArgument, whole_number
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class Checkpoints:
         """The settings in what `search` is given: themselves, a folder, or whether at all."""
         if isinstance(given, Checkpoints):
             return given
+        if not isinstance(given, str | Path | bool):
+            raise InvalidArgument(
+                f"checkpoints={given!r} will not do: give a folder, Checkpoints, True or False."
+            )
         return cls(None if given is True else given) if given is not False else None
 
     @contextmanager

@@ -22,7 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, whole_number
+from lastarm.errors import CheckpointNotWritten, Stuck, time_limit, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
 from lastarm.runners.protocol import Arms
@@ -134,13 +134,8 @@ class Processes:
         worker_memory: int | None = None,
     ) -> None:
         self._number = whole_number("workers", workers, 1, "how many pulls can be under way")
-        if pull_seconds is not None and not pull_seconds > 0:
-            raise InvalidArgument(
-                f"pull_seconds={pull_seconds} will not do: it is the most that a pull may take. "
-                "Give more than 0 seconds, or leave it out."
-            )
+        self._limit = time_limit("pull_seconds", pull_seconds, "the most that a pull may take")
         self._arms = arms
-        self._limit = math.inf if pull_seconds is None else pull_seconds
         self._worker_memory = worker_memory or _share_of_memory(workers)
         self._messages: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self._alone: deque[Task] = deque()
