@@ -92,6 +92,21 @@ def test_asha_keeps_workers_busy(capsys: pytest.CaptureFixture[str]) -> None:
     assert "16 workers" in capsys.readouterr().out
 
 
+def test_tune_says_how_busy_its_workers_were(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    tune = ("tune", "--arms", 4, "--budget", 16, "--param", "x=uniform:0:1", "--workers", 2)
+    assert run(*tune, "--", "echo", "{x}") == 0
+    assert "\n2 workers were busy " in capsys.readouterr().out
+    journal = ("--journal", tmp_path / "j.jsonl", "--json")
+    assert run(*tune, *journal, "--", "echo", "{x}") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["workers"] == 2
+    assert answer["utilisation"] == answer["busy_seconds"] / (2 * answer["seconds"])
+    assert run(*tune, *journal, "--", "echo", "{x}") == 0
+    assert "workers" not in json.loads(capsys.readouterr().out), "all of it was done before"
+
+
 @pytest.mark.parametrize(
     "options", [("--workers", 0), ("--workers", "x"), ("--seconds-per-pull", -1)]
 )

@@ -5,13 +5,15 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 
-from lastarm import Choice, SuccessiveHalving, Uniform, search
+from lastarm import Batched, Choice, Serial, Simulated, SuccessiveHalving, Uniform, search
+from lastarm.events import Failure, Loss, Pull, Work
 from lastarm.trainers import Config
+from lastarm.utilisation import Timesheet, Utilisation
 
 
 def arms(config: Config) -> Iterator[float]:
@@ -83,15 +85,22 @@ def arm(config):
     for level in range(1, 1000):
         time.sleep(0.01)
         yield config["x"] + 1 / level
-result = search(arm, {"x": Uniform(0, 1)}, policy=SuccessiveHalving(8, 96), progress=PROGRESS)
+policy = SuccessiveHalving(8, 96)
+result = search(arm, {"x": Uniform(0, 1)}, policy=policy, workers=WORKERS, progress=PROGRESS)
 """
 
 
-@pytest.mark.parametrize(("wanted", "shown"), [("None", True), ("False", False)])
-def test_progress_is_shown_on_a_terminal(tmp_path: Path, wanted: str, shown: bool) -> None:
+def script(progress: str, workers: int = 1) -> str:
+    return SCRIPT.replace("PROGRESS", progress).replace("WORKERS", f"{workers}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown", "workers"), [("None", True, 1), ("False", False, 1), ("None", True, 2)]
+)
+def test_progress_is_shown_on_a_terminal(wanted: str, shown: bool, workers: int) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.replace("PROGRESS", wanted)],
+        [sys.executable, "-c", script(wanted, workers)],
         stderr=theirs,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     ) as process:
@@ -107,13 +116,81 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path, wanted: str, shown: boo
     text = written.decode(errors="replace")
     for part in ("successive-halving: rung", "arms to", "/96", "left", "lowest loss", "x="):
         assert (part in text) == shown
+    assert ("workers busy" in text) == (workers > 1), "one alone is always busy"
 
 
 def test_progress_is_silent_elsewhere() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.replace("PROGRESS", "None")],
+        [sys.executable, "-c", script("None")],
         capture_output=True,
         text=True,
         check=True,
     )
     assert done.stderr == done.stdout == ""
+
+
+STEADY = [{"x": arm, "kind": "good"} for arm in range(16)]
+
+
+def test_it_says_how_busy_the_workers_were() -> None:
+    sixteen = partial(Simulated, workers=16, seconds_per_pull=1.0)
+    found = search(arms, STEADY, policy=SuccessiveHalving(16, 256), runner=sixteen)
+    # Rungs of 16, 8, 4 and 2 arms, of 4, 8, 16 and 32 pulls each.
+    assert found.utilisation == Utilisation(workers=16, seconds=60.0, busy_seconds=256.0)
+    assert found.utilisation.share == 256 / (16 * 60)
+    sentence = "16 workers were busy 27 % of 60 s (idle 704 s in all)"
+    assert sentence in str(found).splitlines()
+    assert found.as_dict().items() >= {"workers": 16, "busy_seconds": 256.0}.items()
+
+
+def test_worker_processes_are_busy_for_as_long_as_they_train_and_look() -> None:
+    found = search(arms, STEADY, policy=SuccessiveHalving(16, 64), workers=2)
+    assert found.utilisation
+    assert found.utilisation.workers == 2
+    spent = found.spent.train_seconds + found.spent.loss_seconds
+    assert found.utilisation.busy_seconds == pytest.approx(spent)
+    assert "2 workers were busy " in str(found)
+
+
+@pytest.mark.parametrize("runner", [Serial, partial(Serial, group=8), Batched])
+def test_what_is_performed_here_is_performed_by_one(runner: Any) -> None:
+    found = search(arms, STEADY, policy=SuccessiveHalving(16, 64), runner=runner)
+    assert found.utilisation
+    assert found.utilisation.workers == 1
+    assert "busy" not in str(found)
+
+
+def test_a_timesheet_of_what_is_lost_and_what_is_under_way() -> None:
+    sheet = Timesheet(workers=3)
+    assert not sheet.began
+    for arm in (0, 1, 2):
+        sheet.add(Pull(arm, 4), now=10.0)
+    assert sheet.began
+    assert sheet.utilisation is None, "nothing is known as yet"
+    lost = Failure(Pull(0, 4), "it died", work=Work(worker="a"), retried=True, lost=True)
+    sheet.add(lost, now=12.0)
+    sheet.add(Pull(0, 4), now=12.0)
+    sheet.add(Loss(Pull(1, 4), 0.5, Work(4, 3.0, 0.5, "b")), now=14.0)
+    # Two seconds of "a" are lost, "b" worked for 3.5, arms 2 and 0 are under way since 10 and 12.
+    assert sheet.utilisation == Utilisation(workers=3, seconds=4.0, busy_seconds=3.5 + 4 + 2)
+    sheet.add(Loss(Pull(2, 4), 0.5, Work(4, 6.0, 2.0, "c")), now=18.0)
+    sheet.add(Loss(Pull(0, 4), 0.5, Work(4, 5.0, 0.0, "a")), now=18.0)
+    assert sheet.utilisation == Utilisation(workers=3, seconds=8.0, busy_seconds=3.5 + 8 + 5)
+
+
+def test_pulls_that_wait_for_the_worker_of_their_arm_make_nobody_busier() -> None:
+    sheet = Timesheet(workers=2)
+    for arm in range(5):
+        sheet.add(Pull(arm, 4), now=0.0)
+    sheet.add(Loss(Pull(0, 4), 0.5, Work(4, 3.0, 0.5, "a")), now=4.0)
+    assert sheet.utilisation == Utilisation(workers=2, seconds=4.0, busy_seconds=8.0)
+
+
+def test_utilisation_in_words() -> None:
+    assert str(Utilisation(1, 1234.5, 1234.5)) == (
+        "1 worker was busy 100 % of 1,234 s (idle 0 s in all)"
+    )
+    assert str(Utilisation(2000, 0.5, 250.0)) == (
+        "2,000 workers were busy 25 % of 0.5 s (idle 750 s in all)"
+    )
+    assert Utilisation(2, 0.0, 0.0).share == 1.0

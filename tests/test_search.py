@@ -37,10 +37,13 @@ from lastarm.errors import (
     Stuck,
 )
 from lastarm.events import Closed, Event, Work
+from lastarm.forecast import forecast
 from lastarm.journal import read
 from lastarm.ledger import Ledger
+from lastarm.result import Result
 from lastarm.runners import Arms
 from lastarm.trainers import Config
+from lastarm.utilisation import Utilisation
 
 
 class Counting:
@@ -350,6 +353,29 @@ def test_more_simulated_workers_take_less_virtual_time() -> None:
         runner = partial(cluster, workers=workers)
         search(Counting(), CONFIGS, policy=UniformAllocation(16, 64), runner=runner)
     assert [simulated.now for simulated in clusters] == [80.0, 40.0, 20.0, 5.0]
+
+
+def test_workers_are_busy_in_this_stretch_only(tmp_path: Path) -> None:
+    path, four = tmp_path / "search.jsonl", partial(Simulated, workers=4)
+
+    def go() -> Result:
+        policy = SuccessiveHalving(16, 128)
+        return search(
+            Counting(), CONFIGS, policy=policy, runner=four, journal=path, checkpoints=False
+        )
+
+    whole = go()
+    assert whole.utilisation == Utilisation(4, seconds=8 + 8 + 8 + 16, busy_seconds=128)
+    assert whole.utilisation == forecast(SuccessiveHalving(16, 128), workers=4)
+    assert go().utilisation is None, "it was complete, and nothing was done"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines) - 1, 5):
+        path.write_bytes(b"".join(lines[:kept]))
+        again = go()
+        assert again.digest == whole.digest
+        losses = [event for event in read(path)[kept:] if isinstance(event, Loss)]
+        here = sum(loss.work.train_seconds for loss in losses)
+        assert (again.utilisation.busy_seconds if again.utilisation else 0.0) == here
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

@@ -16,38 +16,43 @@ from lastarm.events import Event, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.policy import Policy
 from lastarm.trainers import Config
+from lastarm.utilisation import Timesheet
 
 EVERY = 0.1  # seconds between two drawings
 
 
 @contextmanager
 def shown(
-    policy: Policy, configs: Sequence[Config], known: int
+    policy: Policy, configs: Sequence[Config], sheet: Timesheet
 ) -> Iterator[Callable[[Event], None]]:
     """Draw the rung, the arms left in it, pulls of the budget, the best so far and the time left.
 
-    It is drawn on standard error, and wiped away at the end. The first `known` events are from
-    before, and took no time.
+    Of several workers, also how busy they are, as `sheet` has it. It is drawn on standard error,
+    and wiped away at the end.
     """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("pulls{task.fields[left]}{task.fields[best]}"),
+        TextColumn("pulls{task.fields[left]}{task.fields[busy]}{task.fields[best]}"),
     )
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(policy.name, total=policy.budget, left="", best="")
-        yield _Watch(policy, configs, known, lambda **fields: bar.update(task, **fields))
+        task = bar.add_task(policy.name, total=policy.budget, left="", busy="", best="")
+        yield _Watch(policy, configs, sheet, lambda **fields: bar.update(task, **fields))
 
 
 class _Watch:
     """Folds the events into what is drawn, no more often than an eye can follow."""
 
     def __init__(
-        self, policy: Policy, configs: Sequence[Config], known: int, update: Callable[..., Any]
+        self,
+        policy: Policy,
+        configs: Sequence[Config],
+        sheet: Timesheet,
+        update: Callable[..., Any],
     ) -> None:
-        self._known = known
+        self._sheet = sheet
         self._name = policy.name
         self._budget = policy.budget
         self._configs = configs
@@ -61,7 +66,6 @@ class _Watch:
 
     def __call__(self, event: Event) -> None:
         self._ledger.add(event)
-        self._known -= 1
         if isinstance(event, Pull):
             self._rungs.setdefault(event.upto, set()).add(event.arm)
             self._rung = event.upto
@@ -72,7 +76,7 @@ class _Watch:
             return
         self._drawn = now
         pulls = self._ledger.spent.pulls
-        if self._known < 0:
+        if self._sheet.began:
             self._since = self._since or (now, pulls)
         rung = sorted(self._rungs).index(self._rung) + 1 if self._rungs else 0
         self._update(
@@ -80,6 +84,7 @@ class _Watch:
             description=f"{self._name}: rung {rung}, "
             f"{len(self._rungs.get(self._rung, ())):,} arms to {self._rung:,}",
             left=self._time_left(now, pulls),
+            busy=self._busy(),
             best=self._best_so_far(),
         )
 
@@ -90,6 +95,10 @@ class _Watch:
             return ""
         left = round(seconds * (self._budget - pulls) / done)
         return f", {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+
+    def _busy(self) -> str:
+        used = self._sheet.utilisation
+        return f", workers busy {100 * used.share:.0f} %" if used and used.workers > 1 else ""
 
     def _best_so_far(self) -> str:
         loss, arm = self._best

@@ -12,6 +12,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Failure
 from lastarm.ledger import Spent
 from lastarm.trainers import Config
+from lastarm.utilisation import Utilisation
 
 MOST_SHOWN = 10
 
@@ -24,6 +25,8 @@ class Result:
     is the arm with the lowest latest loss, and running the same line again goes on. Without any
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
     None where it is not at hand. `level` is how many pulls it had when it had that loss.
+    `utilisation` is how busy the workers were, of what was performed here and not before; None, if
+    nothing was.
     """
 
     arm: int | None
@@ -41,12 +44,14 @@ class Result:
     state: Any = field(repr=False, default=None)
     stopped_by: int | None = None  # the number of the signal that stopped it
     journal: str | None = None
+    utilisation: Utilisation | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
         answer = ("arm", "config", "level", "loss", "test_loss", "complete", "digest")
-        return {name: getattr(self, name) for name in answer} | spent
+        busy = self.utilisation.as_dict() if self.utilisation else {}
+        return {name: getattr(self, name) for name in answer} | spent | busy
 
     def to_dataframe(self, *, curves: bool = False) -> Any:
         """A pandas DataFrame with a row for each arm that was pulled; or for each observation.
@@ -95,6 +100,7 @@ class Result:
             f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
             f"training, {spent.loss_seconds:.3g} s looking"
             + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
+            *([f"{used}"] if (used := self.utilisation) and used.workers > 1 else []),
             *self._table(),
         ]
         if not self.complete:

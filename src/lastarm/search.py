@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Literal, cast
 
 from lastarm.batched import BatchedTrainer, Single, is_batched
@@ -43,6 +44,7 @@ from lastarm.trainers import (
     as_trainer,
     observation,
 )
+from lastarm.utilisation import Timesheet
 
 
 def search(
@@ -134,15 +136,17 @@ def search(
             always = journal is not None or recommend == "best"
             arms = replace(arms, index=index, memory=kept.memory, always=always)
         running = stack.enter_context(closing(make_runner(arms)))
+        sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
         watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
         if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import
-            known = len(written.events)
-            watchers.append(stack.enter_context(display.shown(policy, configs, known)))
+            watchers.append(stack.enter_context(display.shown(policy, configs, sheet)))
 
         def count(event: Event) -> None:
             ledger.add(event)
+            # Simulated workers have a clock of their own.
+            sheet.add(event, getattr(running, "now", perf_counter()))
             for watch in watchers:
                 watch(event)
 
@@ -176,6 +180,7 @@ def search(
         state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
         stopped_by=None if complete else stop.signal,
         journal=None if journal is None else str(journal),
+        utilisation=sheet.utilisation,
     )
 
 

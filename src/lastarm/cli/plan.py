@@ -14,13 +14,14 @@ from rich.table import Table
 from lastarm.cli import display
 from lastarm.cli.options import make_policy, policy_options, real, whole
 from lastarm.errors import InvalidArgument
-from lastarm.forecast import Forecast, forecast
+from lastarm.forecast import forecast
 from lastarm.plan import Plan
 from lastarm.policies import Hyperband, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
 from lastarm.policy import describe
 from lastarm.theory import tolerated_settling
+from lastarm.utilisation import Utilisation
 
 
 @click.command()
@@ -82,7 +83,7 @@ def plan(
     if as_json:
         answer = _as_json(chosen, planned, settling)
         if foreseen:
-            answer |= dataclasses.asdict(foreseen) | {"utilisation": foreseen.utilisation}
+            answer |= foreseen.as_dict()
         display.print_json(answer)
         return
     if planned.rungs:
@@ -107,7 +108,7 @@ def plan(
         display.console.print(_settling(settling))
 
 
-def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Forecast:
+def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Utilisation:
     for name, value in (("seconds-per-pull", per_pull), ("seconds-per-look", per_look)):
         if value is not None and not (isinstance(value, float) and 0 <= value < inf):
             raise InvalidArgument(f"--{name} {value} will not do: give seconds, 0 or more.")
@@ -119,12 +120,12 @@ def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> F
     )
 
 
-def _time(foreseen: Forecast, exact: bool) -> str:
+def _time(foreseen: Utilisation, exact: bool) -> str:
     spelled = str(timedelta(seconds=round(foreseen.seconds)))
     number = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
     example = "" if exact else ", if losses come out as in our example"
     return (
-        f"With {number}: {spelled} (h:mm:ss){example}; they work {foreseen.utilisation:.0%} of "
+        f"With {number}: {spelled} (h:mm:ss){example}; they work {foreseen.share:.0%} of "
         f"that time, and wait for {round(foreseen.idle_seconds):,} s in all."
     )
 

@@ -131,6 +131,8 @@ def tune(
     else:
         display.console.print(display.rungs(result))
         display.answer(result, chosen.budget)
+        if (used := result.utilisation) and used.workers > 1:
+            display.say(f"{used}.")
         display.settings(result.config or {})
         if not result.complete:
             again = (
