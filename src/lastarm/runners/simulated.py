@@ -96,7 +96,9 @@ class Simulated:
         """Give the pull to an idle worker and settle what will become of it."""
         worker = heapq.heappop(self._idle)
         chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
-        steps = pull.upto - self._level.get(pull.arm, 0)
+        task = self._arms.task(pull, attempt)
+        saved = task.known[0] if task.known else 0  # by whoever performed this search before
+        steps = pull.upto - max(self._level.get(pull.arm, 0), saved)
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
             training *= self._slowdown
@@ -105,9 +107,10 @@ class Simulated:
 
         if chance[1] < self._failing:
             seconds *= float(chance[2])  # it dies part of the way through
-            result: Told = Failure(pull, "the simulated worker died", work=work)
+            lost = work._replace(train_seconds=min(training, seconds), loss_seconds=0.0)
+            result: Told = Failure(pull, "the simulated worker died", work=lost)
         else:
-            result = self._performer.perform(self._arms.task(pull, attempt))._replace(work=work)
+            result = self._performer.perform(task)._replace(work=work)
             if chance[3] < self._duplicating:
                 self._deliver(seconds * (1 + 5 * float(chance[4])), None, result)
         if seconds > self._lease:
