@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Union, cast
 
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.runners.batched import Batched
@@ -12,7 +13,10 @@ from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import MakeRunner
 from lastarm.runners.serial import Serial
 
-AnyRunner = Literal["serial", "processes", "batched"] | MakeRunner | None
+if TYPE_CHECKING:
+    from distributed import Client
+
+AnyRunner = Union[Literal["serial", "processes", "batched", "ray"], MakeRunner, "Client", None]
 
 
 def chosen_runner(
@@ -37,6 +41,12 @@ def chosen_runner(
     if runner == "processes":
         workers = workers or os.cpu_count() or 1
         return partial(Processes, workers=workers, pull_seconds=pull_seconds)
+    if runner == "ray":
+        made = importlib.import_module("lastarm.runners.ray").Ray  # an engine takes time to import
+        return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
+    if type(runner).__module__.partition(".")[0] == "distributed" and workers is None:
+        made = importlib.import_module("lastarm.runners.dask").Dask
+        return cast(MakeRunner, partial(made, client=runner, pull_seconds=pull_seconds))
     if pull_seconds is not None or (workers or 1) > 1:
         given = "workers" if pull_seconds is None else "pull_seconds"
         raise InvalidArgument(
@@ -50,6 +60,6 @@ def chosen_runner(
     if callable(runner):
         return runner
     raise InvalidArgument(
-        f'runner={runner!r} will not do: give "serial", "processes", "batched", or what makes a '
-        "runner."
+        f'runner={runner!r} will not do: give "serial", "processes", "batched", "ray", a Dask '
+        "client, or what makes a runner."
     )

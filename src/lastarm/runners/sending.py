@@ -16,7 +16,17 @@ from lastarm.errors import InvalidArgument
 
 
 def write_trainer(trainer: Any, path: Path) -> None:
-    """Write a trainer for `read_trainer`, or say why it cannot be sent.
+    """Write a trainer for `read_trainer`, or say why it cannot be sent."""
+    path.write_bytes(pickled_trainer(trainer))
+
+
+def read_trainer(path: Path) -> Any:
+    """The trainer that was written there."""
+    return unpickled_trainer(path.read_bytes())
+
+
+def pickled_trainer(trainer: Any) -> bytes:
+    """A trainer for `unpickled_trainer`, or an error that says why it cannot be sent.
 
     Before it come the classes of the main script, by their names: with those at hand, another
     process can pickle states of such classes by reference, and whoever loads them finds its own
@@ -28,22 +38,21 @@ def write_trainer(trainer: Any, path: Path) -> None:
             with suppress(Exception):  # one that cannot be pickled is in nobody's state
                 classes[name] = cloudpickle.dumps(value)
     try:
-        pickled = by_value(trainer)
+        return pickle.dumps(classes) + by_value(trainer)
     except Exception as error:
         raise InvalidArgument(
             f"the trainer {type(trainer).__qualname__} cannot be sent to worker processes: "
             f"{error}. Let it open files, connections and the like when it starts an arm, or use "
             "the serial runner."
         ) from error
-    path.write_bytes(pickle.dumps(classes) + pickled)
 
 
-def read_trainer(path: Path) -> Any:
-    """The trainer that was written there; its script's classes are put in their places."""
-    with path.open("rb") as file:
-        for name, pickled in pickle.load(file).items():
-            setattr(sys.modules["__main__"], name, pickle.loads(pickled))
-        return pickle.load(file)
+def unpickled_trainer(pickled: bytes) -> Any:
+    """The trainer; its script's classes are put in their places."""
+    file = io.BytesIO(pickled)
+    for name, by_itself in pickle.load(file).items():
+        setattr(sys.modules["__main__"], name, pickle.loads(by_itself))
+    return pickle.load(file)
 
 
 def by_value(sent: Any) -> bytes:

@@ -29,7 +29,7 @@ class States:
     """
 
     def __init__(
-        self, folder: Folder | None, *, memory: int, always: bool, disk: float = inf
+        self, folder: Folder | None, *, memory: float, always: bool, disk: float = inf
     ) -> None:
         self._folder = folder
         self._memory, self._disk = memory, disk
@@ -63,8 +63,9 @@ class States:
         level, _ = self._measured.get(pull.arm, (0, 0))
         if saved:
             self._measured[pull.arm] = pull.upto, saved.size
-        elif pull.upto >= 2 * level:  # measuring costs about as much as writing, so do it rarely
-            self._measured[pull.arm] = pull.upto, _size(state)
+        elif self._memory < inf and pull.upto >= 2 * level:
+            # It costs about as much as writing, so do it rarely.
+            self._measured[pull.arm] = pull.upto, size_of(state)
         self.put_back(pull, state)
         while self._in_memory > self._memory and self._make_room():
             pass
@@ -76,6 +77,10 @@ class States:
         _, size = self._measured.get(pull.arm, (0, 0))
         self._held[pull.arm] = Held(state, pull.upto, size)
         self._in_memory += size
+
+    def held(self, arm: int) -> Held | None:
+        """What is in memory of an arm."""
+        return self._held.get(arm)
 
     def get(self, pull: Pull) -> Any:
         """The state of an arm at that level, or None if it is not at hand."""
@@ -121,7 +126,7 @@ class States:
             self._folder.remove(Pull(arm, level))
 
 
-def _size(state: Any) -> int:
+def size_of(state: Any) -> int:
     """About how many bytes it holds, without copying its arrays; 0 if it cannot be written."""
     buffers: list[pickle.PickleBuffer] = []
     try:

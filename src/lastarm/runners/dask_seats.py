@@ -1,0 +1,113 @@
+"""The workers of a Dask cluster: how many pulls each can take, and which of them are alive."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import Any, NamedTuple
+
+SURVEY = 0.5  # seconds between two looks at the cluster
+
+
+class Seat(NamedTuple):
+    """A worker: how many pulls it can perform at once, and when a sign of life was noticed."""
+
+    address: str
+    slots: int  # 0 while it is paused, or about to leave
+    seen: float  # as the scheduler has it
+    noticed: float  # by the monotonic clock
+
+
+class Seats:
+    """Which workers there are, by their identity: a new one may have an old one's address.
+
+    They come and go; one that froze is done without, and replaced if it has a nanny.
+    """
+
+    def __init__(self, client: Any, lease: float, resources: Mapping[str, float]) -> None:
+        self._client, self._lease = client, lease
+        self._resources = resources
+        self._seats: dict[str, Seat] = {}
+        self._given_up: set[str] = set()
+        self._surveyed = -math.inf
+        self._last_manned = monotonic()
+
+    @property
+    def until_survey(self) -> float:
+        """In how many seconds it is time to look at the cluster again."""
+        return max(0.0, self._surveyed + min(SURVEY, self._lease / 4) - monotonic())
+
+    def slots(self) -> Mapping[str, int]:
+        """How many pulls each worker can perform at once."""
+        if not self.until_survey and self._client.status == "running":
+            self._survey()
+        return {worker: seat.slots for worker, seat in self._seats.items()}
+
+    def address(self, worker: str) -> str:
+        """Where a worker is."""
+        return self._seats[worker].address
+
+    def was_given_up(self, worker: str) -> bool:
+        """Whether a worker is done without, although it may still be there."""
+        return worker in self._given_up
+
+    def give_up(self, worker: str) -> None:
+        """Do without a worker, and have Dask replace it meanwhile, which takes seconds."""
+        self._given_up.add(worker)
+        if seat := self._seats.pop(worker, None):
+            threading.Thread(target=self._replace, args=[seat.address], daemon=True).start()
+
+    def _survey(self) -> None:
+        with suppress(OSError, TimeoutError):  # the client notices by itself if that is for good
+            workers = self._client.run_on_scheduler(_workers)
+            # After a pause of ours, such as a suspended machine, everybody seems to be silent.
+            paused = monotonic() > self._surveyed + max(self._lease / 2, 2 * SURVEY)
+            self._surveyed = monotonic()
+            before, self._seats = self._seats, {}
+            for worker, (address, threads, resources, seen) in workers.items():
+                known = before.get(worker)
+                silent = known is not None and known.seen == seen and not paused
+                noticed = known.noticed if known and silent else self._surveyed
+                slots = self._slots(threads, resources)
+                if worker not in self._given_up:
+                    self._seats[worker] = Seat(address, slots, seen, noticed)
+            for worker, seat in list(self._seats.items()):
+                if self._surveyed > seat.noticed + self._lease:
+                    self.give_up(worker)
+            self._warn_if_nobody_is_there()
+
+    def _warn_if_nobody_is_there(self) -> None:
+        if any(seat.slots for seat in self._seats.values()):
+            self._last_manned = monotonic()
+        elif monotonic() > self._last_manned + self._lease:
+            self._last_manned = math.inf
+            needed = f" with {self._resources}" if self._resources else ""
+            warnings.warn(
+                f"the Dask cluster has had no worker{needed} for {self._lease:g} s. The search "
+                "waits until there is one; Ctrl-C ends it with what it has found.",
+                stacklevel=2,
+            )
+
+    def _slots(self, threads: int, resources: Mapping[str, float]) -> int:
+        needs = self._resources.items()
+        return min([threads, *(int(resources.get(name, 0) // need) for name, need in needs)])
+
+    def _replace(self, address: str) -> None:
+        with suppress(Exception):  # if it is gone, so be it
+            self._client.restart_workers([address], timeout=60, raise_for_error=False)
+
+
+def _workers(dask_scheduler: Any) -> dict[str, tuple[str, int, dict[str, float], float]]:
+    return {
+        worker.server_id: (
+            address,
+            worker.nthreads if worker.status.name == "running" else 0,
+            dict(worker.resources),
+            worker.last_seen,
+        )
+        for address, worker in dask_scheduler.workers.items()
+    }

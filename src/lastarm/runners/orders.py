@@ -1,0 +1,156 @@
+"""Pulls on their way to other processes, where the trainer is loaded once and called for each."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from lastarm.checkpoints import Folder
+from lastarm.errors import CheckpointNotWritten
+from lastarm.events import Failure, Pull, Told, Work
+from lastarm.runners.performer import Performer, Task
+from lastarm.runners.protocol import Arms
+from lastarm.runners.sending import by_value, pickled_trainer, unpickled_trainer
+from lastarm.runners.states import States, size_of
+
+
+class Order(NamedTuple):
+    """A task on its way; its config apart, so that one that cannot be loaded can be named."""
+
+    task: Task
+    config: bytes
+
+
+def order(task: Task) -> Order | Failure:
+    """The task, ready to be sent; or its arm's failure, if its config cannot be."""
+    try:
+        return Order(task._replace(config={}), by_value(task.config))
+    except Exception as error:
+        why = f"its config cannot be sent to a worker: {type(error).__name__}: {error}"
+        return Failure(task.pull, why[:1000], work=Work(attempt=task.attempt))
+
+
+def obeyed(performer: Performer, order: Order, worker: str) -> Told:
+    """Perform a task that was sent here."""
+    task = order.task
+    try:
+        task = task._replace(config=pickle.loads(order.config))
+    except BaseException as error:
+        why = f"its config cannot be loaded here: {type(error).__name__}: {error}"
+        work = Work(worker=worker, attempt=task.attempt)
+        return Failure(task.pull, why[:1000], traceback.format_exc()[-65536:], work)
+    return performer.perform(task, worker)
+
+
+class Kit(NamedTuple):
+    """What the workers of an engine have to know before any pull: the trainer, by value.
+
+    States are saved in `folder` where there is one and a worker sees it: a file by the name of the
+    kit's `identity` is in it, as long as the kit is used.
+    """
+
+    identity: str
+    trainer: bytes
+    folder: Path | None
+    durable: bool
+
+    @classmethod
+    def of(cls, arms: Arms) -> Kit:
+        """The kit for the arms of a search."""
+        identity, trainer = f"lastarm-{uuid.uuid4().hex}", pickled_trainer(arms.trainer)
+        folder = arms.folder if arms.always else None
+        if folder is None:
+            return cls(identity, trainer, None, durable=False)
+        try:
+            folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder.path / identity).touch(mode=0o600)
+        except OSError as error:
+            raise CheckpointNotWritten(folder.path, error) from error
+        return cls(identity, trainer, folder.path, folder.durable)
+
+    def put_away(self) -> None:
+        """Nobody needs it any more."""
+        if self.folder:
+            with suppress(OSError):
+                (self.folder / self.identity).unlink(missing_ok=True)
+
+
+class Carried(NamedTuple):
+    """The state of an arm between two pulls, where the engine keeps it."""
+
+    level: int
+    state: Any
+    movable: bool = True  # to another process
+
+
+class Boxed:
+    """A state that an engine may move: it comes out as it went in, to the last bit of its losses.
+
+    An engine's own way of moving arrays leaves them read-only, or not aligned in memory, and then
+    their sums are rounded otherwise.
+    """
+
+    def __init__(self, state: Any, size: int) -> None:
+        self.state = state
+        self._size = size
+
+    def __sizeof__(self) -> int:
+        return self._size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            pickled = pickle.dumps(self.state, protocol=5)
+        except Exception:  # of a class that another process cannot find by name
+            pickled = cloudpickle.dumps(self.state, protocol=5)
+        return _unboxed, (pickled, self._size)
+
+
+def _unboxed(pickled: bytes, size: int) -> Boxed:
+    return Boxed(pickle.loads(pickled), size)
+
+
+def carried_on(
+    identity: str, kit: Callable[[], Kit], order: Order, carried: Carried | None, worker: str
+) -> tuple[Told, Carried | None]:
+    """On a worker: train and look, going on from the state that was carried here, if any.
+
+    What is given back is what became of it, and the state for the next pull to go on from.
+    """
+    trainer, folder = _unpacked(identity, kit)
+    states = States(folder, memory=inf, always=True)
+    arm = order.task.pull.arm
+    if carried:
+        states.put_back(Pull(arm, carried.level), carried.state)
+    told = obeyed(Performer(trainer, states), order, worker)
+    held = states.held(arm)
+    if held is None:
+        return told, None
+    movable = carried.movable if carried else size_of(held.state) > 0
+    return told, Carried(held.level, held.state, movable)
+
+
+_kits: dict[str, tuple[Any, Folder | None]] = {}  # the last few, by identity
+_unpacking = threading.Lock()
+
+
+def _unpacked(identity: str, kit: Callable[[], Kit]) -> tuple[Any, Folder | None]:
+    """The trainer, loaded once in a process, and the folder of states, if it is seen from here."""
+    with _unpacking:  # an engine's worker may have many threads
+        if identity not in _kits:
+            _, pickled, path, durable = kit()
+            trainer = unpickled_trainer(pickled)
+            seen = path is not None and (path / identity).exists()
+            folder = Folder(path, trainer, durable=durable) if path and seen else None
+            while len(_kits) > 3:
+                del _kits[next(iter(_kits))]
+            _kits[identity] = trainer, folder
+        return _kits[identity]

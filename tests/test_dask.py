@@ -1,0 +1,322 @@
+"""Dask: a real cluster of worker processes, and the answer of the serial runner."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from lastarm import ASHA, Checkpoints, Configs, SuccessiveHalving, Uniform, search
+from lastarm.errors import AllArmsFailed, InvalidArgument, Stuck
+from lastarm.events import Event, Failure, Loss
+from lastarm.runners.dask import Dask
+from lastarm.testing import runner_checks
+from lastarm.testing.runners import CheckRunner, Drifting
+from lastarm.trainers import Config
+
+LOOPBACK = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        # A local cluster does without a worker that is away so long after one that was lost.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, **LOOPBACK) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def both(client: Client) -> Client:
+    """The client once all workers are there, whatever a test before has done to them."""
+    for _ in range(600):
+        if len(client.nthreads()) == 2:
+            return client
+        time.sleep(0.1)
+    raise AssertionError("the workers have not come back")
+
+
+@pytest.mark.parametrize("check", runner_checks(seeds=2), ids=lambda check: check.__name__)
+def test_the_laws_of_runners(both: Client, check: CheckRunner) -> None:
+    check(partial(Dask, client=both))
+
+
+class Slow(Drifting):
+    """Takes its time, and notes every step that it makes."""
+
+    def __init__(self, notes: Path) -> None:
+        self.notes = notes
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        for _ in range(pulls):
+            time.sleep(0.002)
+            state = super().train(state, 1)
+            with self.notes.open("a") as file:
+                file.write(".")
+        return state
+
+
+LIMITS = Configs([{"limit": k / 20} for k in range(12)])
+HALVING = SuccessiveHalving(12, 480)
+
+
+def pids(client: Client) -> list[int]:
+    return list(client.run(os.getpid).values())
+
+
+class At:
+    """Does something at the nth event."""
+
+    def __init__(self, nth: int, deed: Any) -> None:
+        self.left, self.deed = nth, deed
+        self.failures: list[Failure] = []
+
+    def __call__(self, event: Event) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.deed()
+        if isinstance(event, Failure):
+            self.failures.append(event)
+
+
+def test_a_client_is_a_runner_and_every_step_is_booked(both: Client, tmp_path: Path) -> None:
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    notes = tmp_path / "dask"
+    found = search(Slow(notes), LIMITS, policy=HALVING, runner=both)
+    assert found.digest == serial.digest
+    assert found.test_loss == serial.test_loss
+    assert found.spent.pulls == len(notes.read_text())
+    assert found.spent.repeated == 0
+    assert found.state is not None
+    for _ in range(100):  # Dask releases what nobody holds in its own time
+        left = both.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        if not left:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still there: {left}")
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["in memory", "with checkpoints"])
+def test_a_worker_that_is_killed_changes_nothing(
+    both: Client, tmp_path: Path, journal: bool
+) -> None:
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    notes, killed = tmp_path / "notes", At(40, lambda: os.kill(pids(both)[0], signal.SIGKILL))
+    call: dict[str, Any] = {
+        "policy": HALVING,
+        "journal": tmp_path / "journal" if journal else None,
+    }
+    found = search(Slow(notes), LIMITS, runner=both, on_event=killed, **call)
+    assert found.digest == serial.digest
+    assert killed.left < 0
+    assert found.failures.keys() == serial.failures.keys()
+    assert found.spent.pulls <= len(notes.read_text()) <= found.spent.pulls + found.spent.repeated
+    if journal:
+        assert search(Slow(notes), LIMITS, **call).digest == serial.digest
+
+
+def test_a_frozen_worker_is_given_up_after_the_lease_and_its_thaw_changes_nothing(
+    both: Client, tmp_path: Path
+) -> None:
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    frozen = pids(both)[0]
+    freeze = At(20, lambda: os.kill(frozen, signal.SIGSTOP))
+    try:
+        found = search(
+            Slow(tmp_path / "notes"),
+            LIMITS,
+            policy=HALVING,
+            runner=partial(Dask, client=both, lease=2.0),
+            on_event=freeze,
+        )
+    finally:
+        with suppress(ProcessLookupError):  # its nanny has replaced it
+            os.kill(frozen, signal.SIGCONT)
+    assert found.digest == serial.digest
+    assert {failure.lost for failure in freeze.failures} == {True}
+
+
+class Poisonous(Slow):
+    """One arm ends its process, another takes for ever."""
+
+    def loss(self, state: list[Any]) -> float:
+        if state[1] > 50:
+            os._exit(3)
+        if state[1] > 40:
+            time.sleep(3600)
+        return super().loss(state)
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        return state if state[1] > 10 else super().train(state, pulls)
+
+
+def test_an_arm_that_kills_its_workers_is_blamed_and_no_other(
+    both: Client, tmp_path: Path
+) -> None:
+    limits = [{"limit": k / 20} for k in range(5)]
+    serial = search(Slow(tmp_path / "serial"), Configs(limits), policy=SuccessiveHalving(5, 60))
+    poisoned = search(
+        Poisonous(tmp_path / "notes"),
+        Configs([*limits, {"limit": 60.0}]),
+        policy=SuccessiveHalving(6, 72),
+        runner=both,
+    )
+    assert poisoned.failures.keys() == {5}
+    assert "no other pull on it" in poisoned.failures[5].error
+    assert poisoned.arm == serial.arm
+
+
+def test_a_pull_that_takes_too_long_is_a_failure(both: Client, tmp_path: Path) -> None:
+    found = search(
+        Poisonous(tmp_path / "notes"),
+        Configs([{"limit": k / 20} for k in range(3)] + [{"limit": 45.0}]),
+        policy=SuccessiveHalving(4, 32),
+        runner=both,
+        pull_seconds=2.0,
+    )
+    assert found.failures.keys() == {3}
+    assert "no result within 2 s" in found.failures[3].error
+
+
+def test_a_generator_stays_with_its_worker(both: Client) -> None:
+    def shrinking(config: Config) -> Iterator[float]:
+        x = 1.0
+        while True:
+            x *= config["factor"]
+            yield x
+
+    space, policy = {"factor": Uniform(0.1, 0.9)}, SuccessiveHalving(9, 120)
+    serial = search(shrinking, space, policy=policy)
+    found = search(shrinking, space, policy=policy, runner=both)
+    assert found.digest == serial.digest
+    assert found.spent.repeated == 0
+
+
+class Heavy:
+    """A megabyte that every pull changes in place."""
+
+    def start(self, config: Config, seed: int) -> Any:
+        return np.full(2**17, config["x"])
+
+    def train(self, state: Any, pulls: int) -> Any:
+        for _ in range(pulls):
+            state *= 0.9
+        return state
+
+    def loss(self, state: Any) -> float:
+        return float(state.sum())
+
+
+def test_states_that_change_in_place_move_between_workers(both: Client) -> None:
+    space, policy = {"x": Uniform(0.1, 0.9)}, SuccessiveHalving(16, 200)
+    serial = search(Heavy(), space, policy=policy)
+    found = search(Heavy(), space, policy=policy, runner=both)
+    assert found.digest == serial.digest
+    assert found.spent.repeated == 0
+    assert (found.state == serial.state).all()
+
+
+def test_asha_replays_what_was_journalled(both: Client, tmp_path: Path) -> None:
+    call: dict[str, Any] = {
+        "policy": ASHA(arms=30, budget=120, max_pulls=9),
+        "journal": tmp_path / "journal",
+    }
+    found = search(Heavy(), {"x": Uniform(0.1, 0.9)}, runner=both, **call)
+    assert search(Heavy(), {"x": Uniform(0.1, 0.9)}, **call).digest == found.digest
+
+
+def test_resources_bound_what_is_under_way(tmp_path: Path) -> None:
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=4, resources={"GPU": 1}, **LOOPBACK
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+        runner = partial(Dask, client=client, resources={"GPU": 1})
+        found = search(Slow(tmp_path / "notes"), LIMITS, policy=HALVING, runner=runner)
+        assert found.digest == serial.digest
+        assert found.utilisation is not None
+        assert found.utilisation.workers == 1
+        threads = search(Slow(tmp_path / "more"), LIMITS, policy=HALVING, runner=client)
+        assert threads.digest == serial.digest
+
+
+def test_a_folder_that_workers_do_not_see_is_said_and_done_without(
+    both: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "states"
+    monkeypatch.setattr("lastarm.runners.dask.Kit.of", _in_another_folder(Path(os.devnull)))
+    call: dict[str, Any] = {
+        "policy": HALVING,
+        "journal": tmp_path / "journal",
+        "checkpoints": Checkpoints(seen),
+    }
+    with pytest.warns(UserWarning, match="do not see"):
+        found = search(Slow(tmp_path / "notes"), LIMITS, runner=both, **call)
+    assert found.digest == search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING).digest
+
+
+def _in_another_folder(folder: Path) -> Any:
+    of = Dask.__init__.__globals__["Kit"].of
+    return staticmethod(lambda arms: of(arms)._replace(folder=folder / "nowhere"))
+
+
+def test_without_its_scheduler_the_search_ends_and_is_finished_elsewhere(tmp_path: Path) -> None:
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, **LOOPBACK)
+    call: dict[str, Any] = {"policy": HALVING, "journal": tmp_path / "journal"}
+    with Client(cluster) as client, pytest.raises(Stuck, match="scheduler is gone"):
+        search(
+            Slow(tmp_path / "notes"),
+            LIMITS,
+            runner=client,
+            on_event=At(30, cluster.close),
+            **call,
+        )
+    assert search(Slow(tmp_path / "notes"), LIMITS, **call).digest == serial.digest
+
+
+def test_all_arms_failing_is_one_error(both: Client) -> None:
+    with pytest.raises(AllArmsFailed, match="cannot be sent"):
+        search(Drifting(), Configs([{"limit": NotSent()}]), policy=HALVING_OF_ONE, runner=both)
+
+
+class NotSent:
+    """Cannot be pickled."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("not this one")
+
+
+HALVING_OF_ONE = SuccessiveHalving(1, 4)
+
+
+@pytest.mark.parametrize("wrong", [{"lease": 0}, {"lease": "x"}, {"pull_seconds": -1}])
+def test_arguments_that_will_not_do(both: Client, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=next(iter(wrong))):
+        search(Heavy(), LIMITS, policy=HALVING, runner=partial(Dask, client=both, **wrong))
+    with pytest.raises(InvalidArgument, match="workers"):
+        search(Heavy(), LIMITS, policy=HALVING, runner=both, workers=2)
+
+
+def test_results_name_their_workers(both: Client) -> None:
+    losses: list[Event] = []
+    search(
+        Heavy(),
+        {"x": Uniform(0.1, 0.9)},
+        policy=SuccessiveHalving(16, 200),
+        runner=both,
+        on_event=losses.append,
+    )
+    assert len({loss.work.worker for loss in losses if isinstance(loss, Loss)}) == 2
