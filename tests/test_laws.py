@@ -211,6 +211,8 @@ class Lossy(Serial):
         (OtherState, "seeds_and_states_are_those_of_serial"),
         (OtherAttempt, "every_pull_comes_back_with_its_own_attempt"),
         (Lossy, "every_pull_comes_back_with_its_own_attempt"),
+        (HalfPrecision, "a_search_that_was_cut_short_goes_on"),
+        (WrongSeed, "a_failed_attempt_is_tried_again_and_counted"),
     ],
 )
 def test_the_laws_catch_a_runner_with_a_bug(bug: MakeRunner, law: str) -> None:

@@ -85,7 +85,8 @@ class Simulated:
         self._failing, self._duplicating, self._lease = failing, duplicating, lease
         self._level: dict[int, int] = {}
         self._order = count()  # results of one moment come back in the order of their making
-        self._results: list[tuple[float, int, int | None, Told]] = []  # a heap, by time
+        # A heap, by time: when, which of them, by whom, what, and how far the arm is then.
+        self._results: list[tuple[float, int, int | None, Told, int | None]] = []
 
     @property
     def free(self) -> int:
@@ -105,22 +106,30 @@ class Simulated:
         seconds = training + self._seconds_per_look
         work = Work(steps, training, self._seconds_per_look, f"worker {worker}", attempt)
 
+        reached: int | None = None
         if chance[1] < self._failing:
             seconds *= float(chance[2])  # it dies part of the way through
             lost = work._replace(train_seconds=min(training, seconds), loss_seconds=0.0)
             result: Told = Failure(pull, "the simulated worker died", work=lost)
         else:
             result = self._performer.perform(task)._replace(work=work)
+            held = self._states.held(pull.arm)
+            reached = pull.upto if isinstance(result, Loss) else held.level if held else 0
             if chance[3] < self._duplicating:
                 self._deliver(seconds * (1 + 5 * float(chance[4])), None, result)
         if seconds > self._lease:
             given_up = Failure(pull, f"no result within {self._lease:g} s", work=work)
             self._deliver(self._lease, None, given_up)
-        self._deliver(seconds, worker, result)
+        self._deliver(seconds, worker, result, reached)
 
-    def _deliver(self, seconds: float, worker: int | None, result: Told) -> None:
-        """Bring back a result in that many seconds; then the worker, if any, is idle."""
-        entry = self.now + seconds, next(self._order), worker, result
+    def _deliver(
+        self, seconds: float, worker: int | None, result: Told, reached: int | None = None
+    ) -> None:
+        """Bring back a result in that many seconds; then the worker, if any, is idle.
+
+        How far the arm is trained then is what it has `reached`, if that is known.
+        """
+        entry = self.now + seconds, next(self._order), worker, result, reached
         heapq.heappush(self._results, entry)
 
     def wait(self, seconds: float = 0.0) -> list[Told]:
@@ -128,13 +137,12 @@ class Simulated:
         results = []
         self.now = self._results[0][0]
         while self._results and self._results[0][0] == self.now:
-            _, _, worker, result = heapq.heappop(self._results)
+            _, _, worker, result, reached = heapq.heappop(self._results)
             results.append(result)
             if worker is not None:
                 heapq.heappush(self._idle, worker)
-            if isinstance(result, Loss):
-                level = self._level.get(result.pull.arm, 0)
-                self._level[result.pull.arm] = max(level, result.pull.upto)
+            if reached is not None:
+                self._level[result.pull.arm] = reached
         return results
 
     def state(self, pull: Pull) -> Any:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from lastarm.events import Pull, Told
-from lastarm.policies import SuccessiveHalving, SuccessiveRejects, UniformAllocation
+from lastarm.events import Event, Failure, Loss, Pull, Told
+from lastarm.journal import read
+from lastarm.policies import ASHA, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.result import Result
 from lastarm.runners import Arms, MakeRunner, Runner, Serial
 from lastarm.search import search
@@ -67,6 +70,29 @@ class Drifting:
         return float(state[1] + state[0].normal())
 
 
+LIMITS = Configs([{"limit": k / 10} for k in range(8)])
+HALVING = SuccessiveHalving(8, 80)
+
+
+class Stumbling(Drifting):
+    """Arms whose first attempts fail, as often as their config says; told by files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def loss(self, state: list[Any]) -> float:
+        """Where it is, unless it has still to stumble there."""
+        falls = list(self._folder.glob(f"{state[1]!r}-*"))
+        if len(falls) < 2:
+            (self._folder / f"{state[1]!r}-{len(falls)}").touch()
+            raise RuntimeError("stumbled")
+        return super().loss(state)
+
+
+class CutShort(Exception):
+    """A search was left in the middle."""
+
+
 def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     """The laws of a runner; one that loses workers is allowed to try a pull again so often.
 
@@ -104,12 +130,82 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
                         assert 1 <= result.work.attempt <= attempt, "nobody began that attempt"
                         awaited.discard((result.pull, result.work.attempt))
 
+    def check_a_search_that_was_cut_short_goes_on(make: MakeRunner) -> None:
+        for cut in (4, 14, 23):
+            halving = _went_on(make, HALVING, cut, retries)
+            assert halving.digest == search(Drifting(), LIMITS, policy=HALVING).digest, cut
+            _went_on(make, ASHA(arms=8, budget=60, max_pulls=9), cut, retries)
+
+    def check_a_failed_attempt_is_tried_again_and_counted(make: MakeRunner) -> None:
+        if retries:
+            return  # whoever loses workers counts those, too
+        with TemporaryDirectory(prefix="lastarm-") as folder:
+            attempts: list[int] = []
+
+            def note(event: Event) -> None:
+                if isinstance(event, Loss | Failure):
+                    attempts.append(event.work.attempt)
+
+            policy = UniformAllocation(8, 24)
+            found = search(
+                Stumbling(Path(folder)),
+                LIMITS,
+                policy=policy,
+                runner=make,
+                retries=2,
+                on_event=note,
+            )
+            assert sorted(attempts) == [1] * 8 + [2] * 8 + [3] * 8
+            assert found.digest == search(Drifting(), LIMITS, policy=policy).digest
+            assert found.spent.pulls == 24
+            assert found.spent.repeated == 0, "looking changes nothing, so nothing is lost"
+
     return [
         check_the_answer_is_that_of_serial,
         check_seeds_and_states_are_those_of_serial,
         check_what_is_no_loss_is_that_arms_failure,
         check_every_pull_comes_back_with_its_own_attempt,
+        check_a_search_that_was_cut_short_goes_on,
+        check_a_failed_attempt_is_tried_again_and_counted,
     ]
+
+
+def _went_on(make: MakeRunner, policy: Any, cut: int, retries: int) -> Result:
+    """Leave a search after so many events and go on with it; other runners tell the same of it."""
+    with TemporaryDirectory(prefix="lastarm-") as folder:
+        journal = Path(folder) / "search.jsonl"
+
+        def again(by: MakeRunner, on_event: Callable[[Event], None] | None = None) -> Result:
+            return search(
+                Drifting(),
+                LIMITS,
+                policy=policy,
+                runner=by,
+                journal=journal,
+                retries=retries,
+                on_event=on_event,
+            )
+
+        with suppress(CutShort):
+            again(make, _cut_after(cut))
+        before = [event for event in read(journal) if isinstance(event, Loss)]
+        resumed = again(make)
+        assert resumed.complete, (policy, cut)
+        for loss in before:
+            point = loss.pull.upto, loss.value
+            assert point in resumed.curves[loss.pull.arm], "an acknowledged loss is lost"
+        assert again(Serial).digest == resumed.digest, (policy, cut)
+        return resumed
+
+
+def _cut_after(events: int) -> Callable[[Event], None]:
+    left = iter(range(events))
+
+    def watch(event: Event) -> None:
+        if next(left, None) is None:
+            raise CutShort
+
+    return watch
 
 
 def _same_answers(
