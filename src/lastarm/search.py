@@ -85,8 +85,9 @@ def search(
     (256, True, True)
 
     Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
-    `pull_seconds` is a failure), "batched" or anything that makes a runner. A failed pull is tried
-    again `retries` times; then that arm is out. All arms failing is an error, `AllArmsFailed`.
+    `pull_seconds` is a failure), "batched", "ray", a Dask client, or anything that makes a runner.
+    A failed pull is tried again `retries` times; then that arm is out. All arms failing is an
+    error, `AllArmsFailed`.
 
     Remembering. With a `journal`, the same call resumes a search that was killed or stopped, and a
     call with other arguments is refused. Trained states are kept in `checkpoints`, a folder or

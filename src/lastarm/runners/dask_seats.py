@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 SURVEY = 0.5  # seconds between two looks at the cluster
+UNMANNED = 60.0  # seconds without any worker, after which that is said
 
 
 class Seat(NamedTuple):
@@ -83,11 +84,11 @@ class Seats:
     def _warn_if_nobody_is_there(self) -> None:
         if any(seat.slots for seat in self._seats.values()):
             self._last_manned = monotonic()
-        elif monotonic() > self._last_manned + self._lease:
+        elif monotonic() > self._last_manned + UNMANNED:
             self._last_manned = math.inf
             needed = f" with {self._resources}" if self._resources else ""
             warnings.warn(
-                f"the Dask cluster has had no worker{needed} for {self._lease:g} s. The search "
+                f"the Dask cluster has had no worker{needed} for {UNMANNED:g} s. The search "
                 "waits until there is one; Ctrl-C ends it with what it has found.",
                 stacklevel=2,
             )
