@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint format bench pictures paper clean
+.PHONY: demo test lint format bench faults pictures paper clean
 
 demo: .venv/.installed
 	$(BIN)/lastarm demo
@@ -22,10 +22,15 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
-bench: .venv-bench/.installed
+bench: .venv-bench/.installed .venv-dask-ml/.installed
 	.venv-bench/bin/python benchmarks/decisions.py
 	.venv-bench/bin/python benchmarks/engines.py
+	.venv-bench/bin/python benchmarks/scale.py
 	.venv-bench/bin/python benchmarks/quality.py
+
+# Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
+faults: .venv/.installed-dev
+	$(BIN)/python -m faults
 
 # The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
 pictures: .venv/.installed-dev
@@ -48,8 +53,14 @@ paper: .venv/.installed-dev
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e . -r benchmarks/requirements.txt
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[dask,ray]' -r benchmarks/requirements.txt
+	touch $@
+
+# Dask-ML does not run with today's Dask.
+.venv-dask-ml/.installed: benchmarks/requirements-dask-ml.txt
+	$(PYTHON) -m venv .venv-dask-ml
+	.venv-dask-ml/bin/python -m pip --disable-pip-version-check install --quiet -r $<
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-dask-ml .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,48 +1,41 @@
-"""How fast pulls are performed: worker processes beside one process, in turns.
+"""How fast pulls are performed: on processes, Dask and Ray, beside one process and the peers.
 
-The pulls compute for 20 ms and carry a state of 1 MB, in memory and with a journal, where every
-state is on the disk before its loss counts. Run by `make bench`.
+The pulls compute for 20 ms and carry a state of 1 MB; with a journal every state is on the disk
+before its loss counts. Contenders take turns. Run by `make bench`.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import subprocess
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
-import numpy as np
+import ray
+from distributed import Client, LocalCluster
 
+from busy import SECONDS, Busy
+from engines_peers import joblib_seconds, ray_tune_seconds
 from lastarm import Uniform, UniformAllocation, search
 from lastarm.events import Event, Loss
+from lastarm.runners import AnyRunner
 from record import Record
 
-SECONDS, STATE_BYTES, PULLS, FIRST = 0.02, 2**20, 300, 60
+PULLS, FIRST, ROUNDS = 300, 60, 5
+DASK_ML = Path(".venv-dask-ml/bin/python")
 
 
-class Busy:
-    """A pull computes for so long, and an arm weighs a megabyte."""
-
-    def start(self, config: Any, seed: int) -> Any:
-        """Many numbers."""
-        return np.arange(STATE_BYTES // 8, dtype=float) + seed
-
-    def train(self, state: Any, pulls: int) -> Any:
-        """Use the processor."""
-        until = process_time() + SECONDS * pulls
-        while process_time() < until:
-            state[0] += 1
-        return state
-
-    def loss(self, state: Any) -> float:
-        """Something."""
-        return float(state[1])
-
-
-def seconds_a_pull(workers: int, journal: Path | None) -> float:
-    """From a result by which all workers have long begun to the last."""
+def seconds_a_pull(folder: Path | None = None, **where: Any) -> float:
+    """From a result by which all workers have long begun to the last; with a journal there."""
     times: list[float] = []
 
     def watch(event: Event) -> None:
@@ -53,35 +46,98 @@ def seconds_a_pull(workers: int, journal: Path | None) -> float:
         Busy(),
         {"x": Uniform(0, 1)},
         policy=UniformAllocation(arms=PULLS, budget=PULLS),
-        workers=workers,
-        journal=journal,
+        journal=folder and folder / f"{uuid4().hex}.jsonl",
         on_event=watch,
+        **where,
     )
     return (times[-1] - times[FIRST]) / (len(times) - 1 - FIRST)
 
 
+def in_turns(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """The median of each, over rounds in which all have their turn."""
+    turns = [{name: measure() for name, measure in contenders.items()} for _ in range(rounds)]
+    return {name: median(turn[name] for turn in turns) for name in contenders}
+
+
+def dask_ml_seconds() -> float:
+    """As `benchmarks/engines_dask_ml.py` measures it, with the Dask that it supports."""
+    script = Path(__file__).with_name("engines_dask_ml.py")
+    said = subprocess.run([DASK_ML, script], check=True, capture_output=True, text=True).stdout
+    return float(json.loads(said.splitlines()[-1])["seconds"])
+
+
+def lastarm_rows(
+    record: Record, workers: int, engines: dict[str, AnyRunner], folder: Path
+) -> None:
+    """Measure every runner against serial, in memory and with durable states."""
+    for kept, place in (("in memory", None), ("with a journal and durable states", folder)):
+        contenders: dict[str, Callable[[], float]] = {
+            "serial": partial(seconds_a_pull, place),
+            f"{workers} processes": partial(seconds_a_pull, place, workers=workers),
+        }
+        for name, engine in engines.items():
+            contenders[f"{workers} workers of {name}"] = partial(
+                seconds_a_pull, place, runner=engine
+            )
+        seen = in_turns(contenders, ROUNDS)
+        record.section(f"Pulls of {SECONDS * 1000:.0f} ms with states of 1 MB, {kept}")
+        record.row("serial, a pull", seen["serial"] * 1000, "ms")
+        for name in list(contenders)[1:]:
+            most, least = (5, "at least 1.8") if "processes" in name else (20, "")
+            overhead = (seen[name] * workers - SECONDS) * 1000
+            record.row(f"{name}, a pull", seen[name] * 1000, "ms")
+            record.row(f"serial / {name}", seen["serial"] / seen[name], "times", goal=least)
+            record.row(
+                f"{name}: a worker's time a pull beyond the computing",
+                overhead,
+                "ms",
+                f"at most {most}",
+            )
+
+
+def peer_rows(record: Record, workers: int) -> None:
+    """Measure the peers on the same pulls."""
+    contenders: dict[str, Callable[[], float]] = {
+        f"lastarm, {workers} processes": partial(seconds_a_pull, workers=workers),
+        "joblib, the same pulls as tasks": partial(joblib_seconds, PULLS, workers),
+        "Ray Tune, 60 trials of one pull": partial(ray_tune_seconds, 60, 1, workers),
+        "Ray Tune, 10 trials of 30 pulls": partial(ray_tune_seconds, 10, 30, workers),
+    }
+    if DASK_ML.exists():
+        contenders["Dask-ML, 10 models of 30 pulls"] = dask_ml_seconds
+    seen = in_turns(contenders, 3)
+    record.section(f"The peers, pulls of {SECONDS * 1000:.0f} ms, {workers} workers")
+    for name, seconds in seen.items():
+        record.row(f"{name}: pulls a second", 1 / seconds, "")
+        overhead = (seconds * workers - SECONDS) * 1000
+        record.row(f"{name}: a worker's time a pull beyond the computing", overhead, "ms")
+    record.note(
+        "joblib sends every state to a worker and back. Ray Tune and Dask-ML keep states where "
+        "they are, and save none here. Dask-ML is measured with the Dask that it supports."
+    )
+
+
 def main() -> None:
     """Measure, print, and write the results down."""
-    record = Record("engines", "make bench", ["lastarm", "numpy", "cloudpickle"])
+    packages = ["lastarm", "numpy", "cloudpickle", "distributed", "ray", "joblib"]
+    record = Record("engines", "make bench", packages)
+    logging.getLogger("distributed").setLevel(logging.ERROR)
     workers = min(2, os.cpu_count() or 1)
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        for kept in ("in memory", "with a journal and durable states"):
-            rounds = [
-                [
-                    seconds_a_pull(
-                        n, Path(folder) / f"{turn}-{n}.jsonl" if "durable" in kept else None
-                    )
-                    for n in (1, workers)
-                ]
-                for turn in range(5)
-            ]
-            one, many = (median(column) for column in zip(*rounds, strict=True))
-            record.section(f"Pulls of {SECONDS * 1000:.0f} ms with states of 1 MB, {kept}")
-            record.row("serial, a pull", one * 1000, "ms")
-            record.row(f"{workers} processes, a pull", many * 1000, "ms")
-            record.row("serial / processes", one / many, "times", goal="at least 1.8")
-            overhead = (many * workers - SECONDS) * 1000
-            record.row("a worker's time a pull beyond the computing", overhead, "ms", "at most 5")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=".")))
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                host="127.0.0.1",
+            )
+        )
+        client = stack.enter_context(Client(cluster))
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        stack.callback(ray.shutdown)
+        lastarm_rows(record, workers, {"Dask": client, "Ray": "ray"}, folder)
+        peer_rows(record, workers)
     record.write()
 
 
