@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections import Counter
-from math import inf
+from math import inf, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -105,12 +105,28 @@ def time_limit(name: str, value: Any, meaning: str) -> float:
     """
     if value is None:
         return inf
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
+    seconds = as_float(value)
+    if not seconds > 0:
         raise InvalidArgument(
             f"{name}={_short(value)} will not do: {name} is {meaning}. Give a number of more than "
             "0, or leave it out."
         )
-    return float(value)
+    return seconds
+
+
+def as_float(value: Any) -> float:
+    """`value` as a float: ±inf if it is too large for one, nan if it is no real number.
+
+    >>> as_float(10**400), as_float("3"), as_float(True)
+    (inf, nan, nan)
+    """
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return nan
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:

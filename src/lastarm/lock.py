@@ -70,7 +70,8 @@ def held(path: Path) -> Iterator[None]:
         finally:
             # An open file cannot be removed on Windows; and a forked child holds nothing.
             if sys.platform != "win32" and os.getpid() == holder:
-                beside.unlink(missing_ok=True)
+                with suppress(OSError):  # one that stays holds nobody up
+                    beside.unlink(missing_ok=True)
 
 
 def _locked(path: Path, beside: Path) -> IO[bytes]:

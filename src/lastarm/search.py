@@ -101,21 +101,13 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
-    if isinstance(policy, type) or not hasattr(policy, "ask"):
-        raise InvalidArgument(
-            f"policy={policy!r} is no policy: give one with its numbers, such as "
-            "SuccessiveHalving(arms=64, budget=4096)."
-        )
+    _require_fit(policy, journal, maximize, recommend)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
     limit = time_limit("seconds", seconds, "how long to search")
-    if not isinstance(journal, str | Path | None):
-        raise InvalidArgument(f"journal={journal!r} will not do: give the path of a file.")
-    if recommend not in ("latest", "best"):
-        raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
     make_runner = chosen_runner(
         runner,
         workers,
@@ -123,7 +115,7 @@ def search(
         starts_processes=getattr(how, "starts_processes", False),
         batched=batched and not maximize,
     )
-    configs = draw(space, policy.arms, seed, include or ())
+    configs = draw(space, policy.arms, seed, () if include is None else include)
     policy, ledger = fresh(policy), Ledger()
 
     with ExitStack() as stack:
@@ -183,6 +175,20 @@ def search(
         journal=None if journal is None else str(journal),
         utilisation=sheet.utilisation,
     )
+
+
+def _require_fit(policy: Any, journal: Any, maximize: Any, recommend: Any) -> None:
+    if isinstance(policy, type) or not hasattr(policy, "ask"):
+        raise InvalidArgument(
+            f"policy={policy!r} is no policy: give one with its numbers, such as "
+            "SuccessiveHalving(arms=64, budget=4096)."
+        )
+    if not isinstance(maximize, bool):
+        raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
+    if not isinstance(journal, str | Path | None):
+        raise InvalidArgument(f"journal={journal!r} will not do: give the path of a file.")
+    if not isinstance(recommend, str) or recommend not in ("latest", "best"):
+        raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
 
 
 def _opened(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
 from lastarm.batched.single import Single
-from lastarm.trainers import Config, Trainer
+from lastarm.trainers import Config, Trainer, as_loss
 
 
 class NotBegun(NamedTuple):
@@ -93,6 +93,7 @@ def is_batched(trainer: Any) -> bool:
 
 def _tried(look: Callable[[Any], Any], state: Any) -> Any:
     try:
-        return look(state)
+        value = look(state)
+        return as_loss(value) if isinstance(value, BaseException) else value
     except (Exception, SystemExit) as error:
         return error

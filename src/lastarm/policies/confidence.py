@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from numbers import Real
 from typing import ClassVar
 
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, as_float
 from lastarm.policies.budgeted import InRounds
 from lastarm.policies.scaled import Scaled
 
@@ -32,17 +31,14 @@ class Confidence(InRounds):
     high: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.delta, Real):
-            self.delta = float(self.delta)
-        if not isinstance(self.delta, float) or not LEAST_DELTA <= self.delta < 1:
+        if not LEAST_DELTA <= as_float(self.delta) < 1:
             raise InvalidArgument(
                 f"delta={self.delta!r} will not do: delta is the chance of error that is allowed. "
                 f"Give a number from {LEAST_DELTA} to below 1."
             )
-        bounds = [bound for bound in (self.low, self.high) if bound is not None]
-        if not all(isinstance(bound, Real) and isfinite(bound) for bound in bounds) or (
-            len(bounds) == 2 and bounds[0] >= bounds[1]
-        ):
+        self.delta = float(self.delta)
+        bounds = [as_float(bound) for bound in (self.low, self.high) if bound is not None]
+        if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
             raise InvalidArgument(
                 f"low={self.low!r}, high={self.high!r} will not do: they are the range that draws "
                 "lie in. Give two numbers, the lower one first, or leave them out."

@@ -63,7 +63,7 @@ class Doubling(InRounds):
     of: str = SuccessiveHalving.name
 
     def __post_init__(self) -> None:
-        if self.of not in list(FIXED_BUDGET):
+        if not isinstance(self.of, str) or self.of not in FIXED_BUDGET:
             raise InvalidArgument(
                 f"of={self.of!r} will not do: it is the policy whose budget is doubled. "
                 f"Give one of {', '.join(FIXED_BUDGET)}."

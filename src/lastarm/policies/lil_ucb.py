@@ -95,7 +95,7 @@ class LilUCB(Confidence):
     constants: str = "heuristic"
 
     def __post_init__(self) -> None:
-        if self.constants not in list(CONSTANTS):
+        if not isinstance(self.constants, str) or self.constants not in CONSTANTS:
             raise InvalidArgument(
                 f"constants={self.constants!r} will not do: say 'heuristic' or 'proven'."
             )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
+import reprlib
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument, as_float, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
 from lastarm.runners.protocol import Arms
@@ -60,19 +61,21 @@ class Simulated:
             ("failing", failing),
             ("duplicating", duplicating),
         ):
-            if not 0 <= chance <= 1:
+            if not 0 <= as_float(chance) <= 1:
                 raise InvalidArgument(f"{name}={chance} will not do: it is a chance, from 0 to 1.")
         whole_number("workers", workers, 1, "how many pulls can be under way")
         times = {"seconds_per_pull": seconds_per_pull, "seconds_per_look": seconds_per_look}
-        for name, time in {**times, "slowdown": slowdown}.items():
-            if not (np.isfinite(time) & (np.asarray(time) >= 0)).all():
-                raise InvalidArgument(f"{name}={time} will not do: give finite times, 0 or more.")
+        for name, given in {**times, "slowdown": slowdown}.items():
+            each: Any = given if name == "seconds_per_pull" and np.ndim(given) == 1 else [given]
+            if not all(0 <= as_float(time) < math.inf for time in each):
+                shown = reprlib.repr(given)
+                raise InvalidArgument(f"{name}={shown} will not do: give finite times, 0 or more.")
         if np.ndim(seconds_per_pull) and np.shape(seconds_per_pull) != (len(arms.configs),):
             raise InvalidArgument(
                 f"seconds_per_pull has shape {np.shape(seconds_per_pull)}: give one time for all, "
                 f"or one for each of the {len(arms.configs)} arms."
             )
-        if not lease > 0:
+        if not as_float(lease) > 0:
             raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
         self.now = 0.0
         self._arms = arms

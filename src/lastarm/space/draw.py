@@ -46,6 +46,11 @@ def draw(
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     read = _read(space)
     first: dict[Hashable, dict[str, Any]] = {}
+    if not isinstance(include, Sequence):
+        raise InvalidArgument(
+            f"include={reprlib.repr(include)} will not do: give a list of configs, or leave it "
+            "out."
+        )
     for number, config in enumerate(include):
         if not isinstance(config, Mapping) or all(config.keys() != p.keys() for p in read.parts):
             names = {", ".join(part) or "of none" for part in read.parts}
