@@ -1,0 +1,5 @@
+"""The fault campaigns: what lastarm promises under faults, tried until it would show.
+
+`make faults` runs them all in full and writes `docs/faults.md`; `make test` runs each in its short
+form (`tests/test_faults.py`). What is promised, and what is not, is in `docs/reliability.md`.
+"""

@@ -1,0 +1,24 @@
+"""What a campaign is: a fault, tried so often, and the figures of what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+Figures = Mapping[str, int | float]
+"""What was seen, by name, in the order in which it is shown."""
+
+Try = Callable[[int, Path], Figures]
+"""Try a fault so often, in an empty folder. A promise that is broken is an `AssertionError` that
+says which, and with what seed it can be seen again."""
+
+
+class Campaign(NamedTuple):
+    """A fault of docs/reliability.md and how it is tried."""
+
+    name: str  # such as "F1"
+    title: str
+    run: Try
+    full: int  # how often in `make faults`
+    short: int  # how often in `make test`

@@ -1,0 +1,42 @@
+"""What a planted bug is: a campaign that does not catch it is worth nothing."""
+
+from __future__ import annotations
+import __future__
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from faults.campaign import Campaign
+
+
+class Planted(NamedTuple):
+    """A bug that is there within a context, and the campaign that must break over it."""
+
+    name: str
+    plant: Callable[[], AbstractContextManager[None]]
+    campaign: Campaign
+    times: int
+
+
+@contextmanager
+def mutated(owner: Any, name: str, was: str, becomes: str) -> Iterator[None]:
+    """Within, a function of a module or a class reads otherwise in one place."""
+    function = getattr(owner, name)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(was) == 1, f"{name} no longer reads {was!r} in one place"
+    module = vars(sys.modules[function.__module__])
+    code = compile(
+        source.replace(was, becomes),
+        f"<{name} with a bug>",
+        "exec",
+        __future__.annotations.compiler_flag,
+    )
+    made: dict[str, Any] = {}
+    exec(code, module, made)
+    with patch.object(owner, name, made[name]):
+        yield

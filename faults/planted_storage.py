@@ -1,0 +1,154 @@
+"""F24: bugs planted for the campaigns of coordinator and storage; each must be caught."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from faults.damage import DAMAGES
+from faults.drift import DRIFTS
+from faults.full_disks import FULL_DISKS
+from faults.kills import KILLS_EVERYWHERE, RANDOM_KILLS
+from faults.owners import OWNERS
+from faults.planted import Planted, mutated
+from faults.power import POWER_CUTS
+from faults.refusals import REFUSALS
+from lastarm import journal, lock
+from lastarm.checkpoints import Folder, Index, folder
+from lastarm.events import Pull, Saved
+from lastarm.journal import Journal
+
+SEARCH = sys.modules["lastarm.search"]  # the package's own name of that is the function
+
+
+@contextmanager
+def nothing_instead_of(owner: Any, name: str) -> Iterator[None]:
+    """Within, a function does nothing and returns None."""
+    with patch.object(owner, name, lambda *_: None):
+        yield
+
+
+@contextmanager
+def late_states() -> Iterator[None]:
+    """Within, a state is where it is looked for only when the next one is saved."""
+    save = Folder.save
+    late: list[Path] = []
+
+    def saved_late(self: Folder, pull: Pull, state: Any) -> Saved | None:
+        for path in late:
+            with suppress(FileNotFoundError):  # of a search before this one
+                path.with_suffix(".late").rename(path)
+        saved = save(self, pull, state)
+        late[:] = [self.file(pull)]
+        self.file(pull).rename(self.file(pull).with_suffix(".late"))
+        return saved
+
+    with patch.object(Folder, "save", saved_late):
+        yield
+
+
+PLANTED: tuple[Planted, ...] = (
+    Planted(
+        "a loss counts before it is written",
+        partial(mutated, SEARCH, "run", "if known:\n            journal.sync()", "if False: pass"),
+        KILLS_EVERYWHERE,
+        60,
+    ),
+    Planted(
+        "a loss counts before it is on the disk",
+        partial(mutated, Journal, "sync", "os.fsync(self._file.fileno())", "pass"),
+        POWER_CUTS,
+        50,
+    ),
+    Planted(
+        "the names of states are not synced",
+        partial(nothing_instead_of, folder, "sync_folder"),
+        POWER_CUTS,
+        50,
+    ),
+    Planted(
+        "what is in a state is not synced",
+        partial(mutated, Folder, "settle", "sync_file(new)", "pass"),
+        POWER_CUTS,
+        50,
+    ),
+    Planted("a state is saved after its loss", late_states, KILLS_EVERYWHERE, 60),
+    Planted(
+        "what a state is goes unchecked",
+        partial(mutated, Folder, "load", "!= saved", "is None"),
+        DAMAGES,
+        50,
+    ),
+    Planted(
+        "the chain of lines goes unchecked",
+        partial(mutated, journal, "_verified", "and line.after == checksum", ""),
+        DAMAGES,
+        250,
+    ),
+    Planted(
+        "an empty journal is begun anew",
+        partial(
+            mutated,
+            Journal,
+            "__init__",
+            "if not self.path.exists():",
+            "if not self.path.exists() or not self.path.stat().st_size:",
+        ),
+        DAMAGES,
+        250,
+    ),
+    Planted(
+        "a torn end stays",
+        partial(
+            mutated,
+            Journal,
+            "__init__",
+            "self._file.truncate(end)",
+            "end = self.path.stat().st_size",
+        ),
+        KILLS_EVERYWHERE,
+        60,
+    ),
+    Planted(
+        "a write that fails goes unnoticed",
+        partial(mutated, Journal, "flush", "raise self._broken(error) from error", "pass"),
+        REFUSALS,
+        20,
+    ),
+    Planted(
+        "a state that cannot be written is left out",
+        partial(
+            mutated,
+            Folder,
+            "save",
+            "raise CheckpointNotWritten(file, error) from error",
+            "return None",
+        ),
+        REFUSALS,
+        20,
+    ),
+    Planted(
+        "a full disk is no error of ours",
+        partial(mutated, Journal, "_broken", "return JournalNotWritten", "raise error; return"),
+        FULL_DISKS,
+        12,
+    ),
+    Planted("nobody takes the lock", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6),
+    Planted(
+        "what was done is trained again",
+        partial(nothing_instead_of, Index, "latest"),
+        RANDOM_KILLS,
+        6,
+    ),
+    Planted(
+        "another search is gone on with",
+        partial(nothing_instead_of, journal, "_refuse_another_search"),
+        DRIFTS,
+        1,
+    ),
+)

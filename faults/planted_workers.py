@@ -1,0 +1,179 @@
+"""F24: bugs planted for the campaigns of workers, schedules and inputs; each must be caught."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from math import isfinite
+from typing import Any
+from unittest.mock import patch
+
+from faults import arguments, stateful
+from faults.arguments import ARGUMENTS
+from faults.clocks import CLOCK
+from faults.losses import LOSSES
+from faults.planted import Planted, mutated
+from faults.runners_agree import RUNNERS_AGREE
+from faults.schedules import SCHEDULES
+from faults.stateful import STATEFUL
+from faults.workers import WORKER_FAULTS
+from lastarm import loop
+from lastarm.events import Loss, Told
+from lastarm.policies import successive_halving
+from lastarm.policy import Rounds
+from lastarm.runners import batched, performer
+from lastarm.trainers import observation
+
+# What is caught need not be made simple.
+STATEFUL_UNSHRUNK = STATEFUL._replace(run=partial(stateful.run, shrink=False))
+ARGUMENTS_UNSHRUNK = ARGUMENTS._replace(run=partial(arguments.run, shrink=False))
+
+IS_LATE = "if started.get(result.pull) != attempt:"
+in_the_loop = partial(partial, mutated, loop, "run")
+in_a_pull = partial(partial, mutated, performer.Performer, "perform")
+
+
+def replaced(module: str, name: str, by: Any) -> Callable[[], AbstractContextManager[None]]:
+    """Within, a module has something else by that name."""
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with patch.object(importlib.import_module(module), name, by):
+            yield
+
+    return plant
+
+
+@contextmanager
+def ties_by_arrival() -> Iterator[None]:
+    """Whoever told first is ranked first."""
+
+    def ranking(losses: Mapping[int, float]) -> list[int]:
+        return sorted(losses, key=losses.__getitem__)
+
+    told = "for arm in self._losses if arm in self._round"
+    with (
+        mutated(Rounds, "_next_round", "for arm in self._round if arm in self._losses", told),
+        patch.object(successive_halving, "ranking", ranking),
+    ):
+        yield
+
+
+def nan_is_nought(value: object) -> tuple[float, dict[str, Any] | None]:
+    """Diverged, and best of all."""
+    loss, metrics = observation(value)
+    return loss if isfinite(loss) else 0.0, metrics
+
+
+def on_the_wall() -> float:
+    """The time of day."""
+    return time.time()
+
+
+def anything_is_healthy(event: Told) -> bool:
+    """Even nan."""
+    return isinstance(event, Loss)
+
+
+PLANTED_WORKERS: tuple[Planted, ...] = (
+    Planted(
+        "late results are believed",
+        in_the_loop(IS_LATE, "if result.pull not in started:"),
+        SCHEDULES,
+        30,
+    ),
+    Planted(
+        "results that come twice are told twice",
+        in_the_loop(
+            f"{IS_LATE}\n                continue\n            del started[result.pull]",
+            "started.pop(result.pull, None)",
+        ),
+        SCHEDULES,
+        30,
+    ),
+    Planted(
+        "a pull whose attempt failed is never tried again",
+        in_the_loop("to_start.append((result.pull, result.work.attempt + 1))", "pass"),
+        SCHEDULES,
+        30,
+    ),
+    Planted(
+        "results are told in another order than they are written in",
+        in_the_loop("for result in known:", "for result in reversed(known):"),
+        SCHEDULES,
+        30,
+    ),
+    Planted(
+        "the seed depends on the attempt",
+        in_a_pull("arm_seed(task.seed, ", "arm_seed(task.seed + task.attempt, "),
+        SCHEDULES,
+        30,
+    ),
+    Planted(
+        "a state that a failure left half changed is used again",
+        in_a_pull(
+            'if level == pull.upto or (level and getattr(trainer, "restores", False)):',
+            "if level:",
+        ),
+        SCHEDULES,
+        30,
+    ),
+    Planted("ties are decided by who comes first", ties_by_arrival, SCHEDULES, 60),
+    Planted(
+        "results count before they are safe",
+        in_the_loop("journal.sync()", "journal.flush()"),
+        STATEFUL_UNSHRUNK,
+        60,
+    ),
+    Planted(
+        "pulls are begun after Ctrl-C",
+        in_the_loop("while runner.free and not stop():", "while runner.free:"),
+        STATEFUL_UNSHRUNK,
+        60,
+    ),
+    Planted(
+        "nan counts as 0",
+        replaced("lastarm.runners.performer", "observation", nan_is_nought),
+        LOSSES,
+        1,
+    ),
+    Planted(
+        "nan is a rank like any other",
+        replaced("lastarm.policy", "is_healthy", anything_is_healthy),
+        LOSSES,
+        1,
+    ),
+    Planted(
+        "a time limit goes by the clock on the wall",
+        replaced("lastarm.signals", "monotonic", on_the_wall),
+        CLOCK,
+        2,
+    ),
+    Planted(
+        "the arms of a batch have one seed",
+        partial(
+            mutated,
+            batched._Performance,
+            "_gathered",
+            "arm_seed(task.seed, task.pull.arm)",
+            "arm_seed(task.seed, 0)",
+        ),
+        RUNNERS_AGREE,
+        1,
+    ),
+    Planted(
+        "an arm whose worker died is blamed at once",
+        replaced("lastarm.loop", "ATTEMPTS_OF_LOST", 1),
+        WORKER_FAULTS,
+        6,
+    ),
+    Planted(
+        "the ends of an Integer are taken as they are",
+        replaced("lastarm.space.domains", "whole_number", lambda name, value, *_: value),
+        ARGUMENTS_UNSHRUNK,
+        150,
+    ),
+)

@@ -1,0 +1,105 @@
+"""F3: the disk refuses a call, once or from then on."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from errno import EIO, ENOSPC, errorcode
+from itertools import product
+from pathlib import Path
+
+from faults.campaign import Campaign, Figures
+from faults.disk import Call, in_memory, watched
+from faults.reference import Reference
+from lastarm.errors import CheckpointNotWritten, JournalNotWritten
+
+CAUSES = (ENOSPC, EIO)
+MADE_WITH_WORKERS = 150  # calls by the coordinator, at least
+
+
+def refusals(times: int, folder: Path) -> Figures:
+    """At every call that changes the disk, or at so many of them; half a write may be done.
+
+    Some are tried with workers, too: there the states are made durable by the coordinator.
+    """
+    ends: Counter[str] = Counter()
+    with in_memory(folder) as place:
+        reference = Reference(place)
+        there_are = 0
+
+        def count(call: Call) -> None:
+            nonlocal there_are
+            there_are += call.when != "after"
+
+        with watched(reference.disk, count):
+            reference.play()
+        step = -(-there_are // times)
+        for point in range(0, there_are, step):
+            for cause, again in product(CAUSES, (False, True)):
+                reference.clear()
+                ends[refused(reference, cause, _refuses(point, again=again))] += 1
+        points = ends.total() // (2 * len(CAUSES))
+        for point in range(0, MADE_WITH_WORKERS, max(10, 4 * step)):
+            reference.clear()
+            ends[refused(reference, EIO, _refuses(point, again=True), workers=2)] += 1
+    return {
+        "points": points,
+        "refusals": ends.total(),
+        "typed errors": ends["stopped"],
+        "did no harm": ends["went on"],
+        "losses lost": 0,
+        "other digests": 0,
+    }
+
+
+def _refuses(point: int, *, again: bool) -> Callable[[int, Call], bool]:
+    return lambda number, _: number == point or (again and number > point)
+
+
+def refused(
+    reference: Reference,
+    cause: int,
+    refuses: Callable[[int, Call], bool],
+    workers: int | None = None,
+) -> str:
+    """Play while the disk refuses some calls, then go on when it is mended; how the first ended.
+
+    Calls are numbered; a write has two numbers, the second for its other half.
+    """
+    calls: list[Call] = []
+    refusals: list[Call] = []
+
+    def at(call: Call) -> None:
+        if call.when != "after":
+            calls.append(call)
+            if refuses(len(calls) - 1, call):
+                refusals.append(call)
+                raise OSError(cause, os.strerror(cause))
+
+    said = ""
+    try:
+        with watched(reference.disk, at):
+            reference.play(workers=workers)
+    except (JournalNotWritten, CheckpointNotWritten) as error:
+        said = str(error)
+    except OSError as error:
+        raise AssertionError(f"{_fault(refusals, cause)}: that is an untyped {error!r}") from error
+    fault = _fault(refusals, cause)
+    # Nothing depends on the lock's note, or on whether what nobody needs is gone.
+    harmless = refusals[0].kind == "unlink" or refusals[0].path.suffix == ".lock"
+    assert said or harmless, f"{fault}: it went on as if nothing had happened"
+    for part in (str(reference.disk), os.strerror(cause)) if said else ():
+        assert part in said, f"{said!r} does not say {part}"
+    reference.resumed(fault)
+    return "stopped" if said else "went on"
+
+
+def _fault(refusals: list[Call], cause: int) -> str:
+    kind, path, when, _ = refusals[0]
+    return f"{errorcode[cause]} {when} {kind} of {path.name}"
+
+
+REFUSALS = Campaign(
+    "F3", "ENOSPC and EIO at every call that changes the disk", refusals, full=1000, short=20
+)
