@@ -192,7 +192,7 @@ def _resolved(path: Path) -> Path:
     """The file's own name: by whatever name it is called, it is one journal."""
     try:
         path = path.resolve()
-        fit = path.is_file() or not path.exists()
+        fit = not path.exists() or path.is_file()  # in this order: it may just be created
     except (OSError, RuntimeError):  # too long a name, or links in a circle
         fit = False
     if not fit:

@@ -81,7 +81,8 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
         except OSError as error:
             raise JournalNotWritten(path, error) from error
         try:
-            try_to_lock(path, file, holder=file.read(200).decode(errors="replace"))
+            noted = file.read(200).decode(errors="replace")  # nothing, a moment after it was made
+            try_to_lock(path, file, holder=noted or "another process")
         except JournalError:
             file.close()
             raise
