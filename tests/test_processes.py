@@ -1,5 +1,6 @@
 """Worker processes: the answer of serial, whatever happens to the workers."""
 
+import errno
 import math
 import os
 import signal
@@ -9,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
+from lastarm.checkpoints import Folder
 from lastarm.errors import AllArmsFailed, CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
@@ -23,6 +26,7 @@ from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
 
 LIMITS = Configs([{"limit": k / 10} for k in range(16)])
+LOSSES = Configs([{"loss": float(k)} for k in range(16)])
 HALVING = SuccessiveHalving(16, 320)
 
 
@@ -187,6 +191,91 @@ def test_a_checkpoint_that_a_worker_cannot_write_stops_the_search(tmp_path: Path
         )
     result = search(Drifting(), LIMITS, policy=HALVING, journal=tmp_path / "j.jsonl")
     assert result.digest == search(Drifting(), LIMITS, policy=HALVING).digest
+
+
+def test_a_loss_counts_when_its_state_has_its_name(tmp_path: Path) -> None:
+    states: list[bool] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, Loss) and event.saved:
+            at = tmp_path / "j.jsonl.states" / f"arm-{event.pull.arm}-at-{event.pull.upto}.state"
+            states.append(sha256(at.read_bytes()).hexdigest() == event.saved.digest)
+
+    journal = tmp_path / "j.jsonl"
+    result = search(Ill(), LOSSES, policy=HALVING, workers=2, journal=journal, on_event=look)
+    assert len(states) == result.spent.observations
+    assert all(states)
+    assert not list(tmp_path.glob("*.states/*.new"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    begun, went_on = threading.Semaphore(0), list[bool]()
+    settle = Folder.settle
+
+    def waiting_settle(self: Folder, written: Any) -> None:
+        if not went_on:
+            patience = 30 if workers > 1 else 0.5
+            one_more = [begun.acquire(timeout=patience) for _ in range(workers + 1)]
+            went_on.append(all(one_more))
+        settle(self, written)
+
+    monkeypatch.setattr(Folder, "settle", waiting_settle)
+    events: list[Event] = []
+
+    def watch(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Pull):
+            begun.release()
+
+    runner = partial(Processes, workers=workers)
+    policy = UniformAllocation(16, 32)
+    journal = tmp_path / "j.jsonl"
+    result = search(Ill(), LOSSES, policy=policy, runner=runner, journal=journal, on_event=watch)
+    assert result.digest == search(Ill(), LOSSES, policy=policy).digest
+    assert went_on == [workers > 1]
+    if workers == 1:
+        assert [type(event) for event in events[1:-1]] == [Pull, Loss] * 16
+
+
+def test_one_worker_is_asked_for_what_serial_is_also_by_a_policy_that_never_waits(
+    tmp_path: Path,
+) -> None:
+    def asked(runner: Any) -> list[Pull]:
+        journal = tmp_path / f"{runner}.jsonl"
+        policy = ASHA(16, 200, max_pulls=27)
+        search(Drifting(), LIMITS, policy=policy, runner=runner, workers=1, journal=journal)
+        return [event for event in read(journal) if isinstance(event, Pull)]
+
+    assert asked("processes") == asked("serial")
+
+
+@pytest.mark.parametrize("nth", [0, 7, 29])
+def test_a_disk_that_cannot_sync_a_state_stops_the_search_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    syncs = iter(range(100))
+
+    def failing_sync(path: Path) -> None:
+        if next(syncs) >= nth:
+            raise OSError(errno.EIO, "the disk is broken")
+
+    counted: list[Event] = []
+    journal = tmp_path / "j.jsonl"
+    found = partial(search, Ill(), LOSSES, policy=HALVING, workers=2, journal=journal)
+    with monkeypatch.context() as patch:
+        patch.setattr("lastarm.checkpoints.folder.sync_file", failing_sync)
+        with pytest.raises(CheckpointNotWritten, match=r"arm-.*the disk is broken"):
+            found(on_event=counted.append)
+    losses = [event for event in counted if isinstance(event, Loss)]
+    assert len(losses) <= nth
+    result = found()
+    assert result.digest == search(Ill(), LOSSES, policy=HALVING).digest
+    done = [event.pull for event in read(journal) if isinstance(event, Loss)]
+    assert len(done) == len(set(done)) == result.spent.observations
+    assert done[: len(losses)] == [loss.pull for loss in losses]
 
 
 def test_a_worker_that_dies_is_replaced_and_only_its_pull_is_done_again(tmp_path: Path) -> None:
@@ -416,3 +505,27 @@ def test_a_second_ctrl_c_ends_workers_at_once(
 def _children() -> list[int]:
     listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
     return [int(child) for child in listed.split()]
+
+
+def test_a_worker_that_freezes_while_it_starts_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lastarm.runners.processes.STARTING", 2.0)
+    frozen: list[int] = []
+
+    class Frozen(Processes):
+        """Its first worker is frozen at once."""
+
+        def _worker(self, number: int) -> Any:
+            worker = super()._worker(number)
+            if not frozen:
+                frozen.append(worker._process.pid)
+                os.kill(frozen[0], signal.SIGSTOP)
+            return worker
+
+    limits = Configs([{"limit": k / 10} for k in range(4)])
+    policy = UniformAllocation(4, 8)
+    found = search(
+        Drifting(), limits, policy=policy, runner=partial(Frozen, workers=2, pull_seconds=2.0)
+    )
+    assert found.digest == search(Drifting(), limits, policy=policy).digest

@@ -11,12 +11,11 @@ from lastarm.events import Event, Failure, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
 from lastarm.policy import Policy
-from lastarm.runners import Runner
+from lastarm.runners import ATTEMPTS_OF_LOST, Runner
 from lastarm.signals import Stop
 from lastarm.trainers import Config
 
 PATIENCE = 0.2  # seconds between two looks at whether to stop
-ATTEMPTS_OF_LOST = 3  # the last of them alone: see runners.processes
 
 
 def run(

@@ -6,7 +6,9 @@ import errno
 import hashlib
 import os
 import pickle
+import platform
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import IO, Any
 
 import cloudpickle
 
-from lastarm.disk import sync_folder
+from lastarm.disk import make_folder, sync_file, sync_folder
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
 from lastarm.events import Pull, Saved
 
@@ -31,14 +33,21 @@ class Folder:
     Where it is `durable`, they outlive power cuts and are known by their digests. Elsewhere they
     end with us, and are as safe as memory is: a digest would more than double what saving costs.
 
+    A process that `only_writes` leaves it to another to make its files durable, by `settle`: that
+    takes longer than writing, and the one that trains can go on meanwhile.
+
     A trainer with `save(state, path)` and `load(path)` of its own spells its states; those of
     others are pickled.
     """
 
-    def __init__(self, path: Path, trainer: Any, *, durable: bool) -> None:
+    def __init__(
+        self, path: Path, trainer: Any, *, durable: bool, only_writes: bool = False
+    ) -> None:
         self.path = path
         self._trainer = trainer
         self.durable = durable
+        self._only_writes = only_writes
+        self._named = False  # whether the name of the folder itself is known to be durable
 
     def file(self, pull: Pull) -> Path:
         """The file of an arm at a level."""
@@ -48,7 +57,7 @@ class Folder:
         """Write a state, whole or not at all; None if it is of a kind that cannot be written."""
         file = self.file(pull)
         # Nobody knows of it before it is whole; only a crash could leave a part of it to be found.
-        new = file.with_suffix(f".{os.getpid()}.new") if self.durable else file
+        new = _written(file, os.getpid()) if self.durable else file
         try:
             with _created(new) as out:
                 try:
@@ -61,11 +70,8 @@ class Folder:
                 if saved is None:
                     new.unlink()
                     return None
-                if self.durable:
-                    os.fsync(out.fileno())
-            if self.durable:
-                new.replace(file)
-                sync_folder(self.path)
+            if self.durable and not self._only_writes:
+                self.settle([(pull, os.getpid())])
         except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -73,6 +79,22 @@ class Folder:
                 raise CheckpointNotWritten(file, error) from error
             raise
         return saved
+
+    def settle(self, written: Iterable[tuple[Pull, int]]) -> None:
+        """Make durable what was written, by which process, and give it its name."""
+        file = self.path
+        try:
+            for pull, process in written:
+                file = self.file(pull)
+                new = _written(file, process)
+                sync_file(new)
+                new.replace(file)
+            sync_folder(self.path)  # once for all of them
+            if not self._named:
+                sync_folder(self.path.parent)
+                self._named = True
+        except OSError as error:
+            raise CheckpointNotWritten(file, error) from error
 
     def _save(self, state: Any, path: Path) -> Saved:
         """As the trainer does it."""
@@ -82,8 +104,6 @@ class Folder:
             digest = self._digest(written)
             if not (size := os.fstat(written.fileno()).st_size):
                 raise StateNotRead(f"`save` wrote nothing to {path}: write to that very file")
-            if self.durable:
-                os.fsync(written.fileno())
         return Saved(digest, size)
 
     def _pickle(self, state: Any, out: IO[bytes]) -> Saved | None:
@@ -136,6 +156,11 @@ class Folder:
             self.file(pull).unlink(missing_ok=True)
 
 
+def _written(file: Path, process: int) -> Path:
+    """What a file is called while it is written: other machines may write to the folder, too."""
+    return file.with_suffix(f".{platform.node()}-{process}.new")
+
+
 def _created(path: Path) -> IO[bytes]:
     """A new file that is ours alone, in a folder that is made if it has to be."""
     while True:
@@ -144,7 +169,7 @@ def _created(path: Path) -> IO[bytes]:
         except FileExistsError:  # from an attempt that was killed
             path.unlink(missing_ok=True)
         except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent)
 
 
 def _unpickled(file: IO[bytes]) -> Any:

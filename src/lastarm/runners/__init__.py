@@ -3,11 +3,12 @@
 from lastarm.runners.batched import Batched
 from lastarm.runners.chosen import AnyRunner, chosen_runner
 from lastarm.runners.processes import Processes
-from lastarm.runners.protocol import Arms, MakeRunner, Runner
+from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms, MakeRunner, Runner
 from lastarm.runners.serial import Serial
 from lastarm.runners.simulated import Simulated
 
 __all__ = [
+    "ATTEMPTS_OF_LOST",
     "AnyRunner",
     "Arms",
     "Batched",

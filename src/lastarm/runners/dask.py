@@ -26,7 +26,7 @@ from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.dask_seats import Seats
 from lastarm.runners.orders import Boxed, Carried, Kit, carried_on, order
 from lastarm.runners.performer import Task
-from lastarm.runners.protocol import Arms
+from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 
 try:
     from dask.sizeof import sizeof
@@ -39,7 +39,6 @@ except ImportError as error:
 
 SHORT = 0.25  # seconds of a pull that is not worth waiting for Dask's messages
 GONE = "the Dask scheduler is gone. Resume with another client, or without one."
-SUSPECT = 2  # deaths of its workers after which an arm runs alone
 
 
 class Home(NamedTuple):
@@ -110,7 +109,6 @@ class Dask:
         self._home: dict[int, Home] = {}
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._waiting: deque[Task] = deque()  # for a worker; those of suspects for one alone
-        self._deaths: Counter[int] = Counter()  # arm → how often its worker died
         self._not_sent: deque[Told] = deque()
         self._messages: queue.SimpleQueue[tuple[str, Left | None]] = queue.SimpleQueue()
         self._kit = Kit.of(arms)
@@ -170,9 +168,7 @@ class Dask:
     def _room(self) -> dict[str, int]:
         """How many pulls each worker can take on; those that can take none are not there."""
         load = Counter(flight.worker for flight in self._flights.values())
-        alone = {
-            flight.worker for flight in self._flights.values() if self._suspected(flight.task)
-        }
+        alone = {f.worker for f in self._flights.values() if _suspected(f.task)}
         room = {
             worker: slots + self._short - load[worker]
             for worker, slots in self._seats.slots().items()
@@ -180,14 +176,11 @@ class Dask:
         }
         return {worker: places for worker, places in room.items() if places > 0}
 
-    def _suspected(self, task: Task) -> bool:
-        return self._deaths[task.pull.arm] >= SUSPECT
-
     def _submit_the_waiting(self) -> None:
         while self._waiting:
             task, room = self._waiting[0], self._room()
             home = self._home.get(task.pull.arm)
-            if self._suspected(task):
+            if _suspected(task):
                 room = {worker: n for worker, n in room.items() if not self._busy(worker)}
             elif home and (home.worker in room or not home.movable):
                 room = {home.worker: 1}
@@ -253,7 +246,6 @@ class Dask:
             # It is there already, and Dask says so only to those who had asked before.
             self._client.loop.add_callback(self._client.futures[flight.state].finish)
             self._home[arm] = Home(state, level, flight.worker, movable)
-        del self._deaths[arm]
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT
         for behind in self._flights.values():
             if behind.worker == flight.worker and behind.since == math.inf:
@@ -306,9 +298,12 @@ class Dask:
         if flight.since == math.inf:  # it waited behind another, and is to be blamed for nothing
             self._waiting.append(flight.task)
             return []
-        alone = ", with no other pull on it" if self._suspected(flight.task) else ""
-        self._deaths[flight.task.pull.arm] += 1
+        alone = ", with no other pull on it" if _suspected(flight.task) else ""
         return [_failure(flight, why + alone, lost=True)]
+
+
+def _suspected(task: Task) -> bool:
+    return task.attempt >= ATTEMPTS_OF_LOST
 
 
 def _failure(flight: Flight, why: str, *, lost: bool = False) -> Failure:

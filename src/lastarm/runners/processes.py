@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 import queue
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
-from collections import Counter, deque
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -25,94 +21,14 @@ from typing import Any
 from lastarm.errors import CheckpointNotWritten, Stuck, time_limit, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
-from lastarm.runners.protocol import Arms
-from lastarm.runners.sending import by_value, write_trainer
-from lastarm.runners.sessions import end_session
-from lastarm.runners.worker import Broken, Done, Order, Ready, Setup, receive, send
+from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
+from lastarm.runners.sending import write_trainer
+from lastarm.runners.settling import Settled, Settling
+from lastarm.runners.worker import Broken, Done, Ready, Setup
+from lastarm.runners.workers import Worker
 
 MOST_FALSE_STARTS = 3
-
-
-class Worker:
-    """One worker process, as its coordinator sees it."""
-
-    def __init__(self, setup: Setup, messages: queue.SimpleQueue[tuple[Worker, Any]]) -> None:
-        self.name = setup.worker
-        self.ready = False
-        self.at_first = 0  # bytes that it used when it was ready
-        self.task: Task | None = None
-        self.since = math.inf  # when it began with its task, by the monotonic clock
-        self.queue: deque[Task] = deque()  # what only this worker can go on with
-        # Not by PYTHONPATH: what a trainer starts is to have the user's own environment.
-        path = [entry or os.getcwd() for entry in sys.path]
-        command = (
-            f"import sys; sys.path[:] = {path}; from lastarm.runners.worker import main; main()"
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C at the terminal is not for it
-        )
-        self._messages = messages
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-        threading.Thread(target=self._await_the_end, daemon=True).start()
-        self._send(setup)
-
-    def begin(self, task: Task) -> None:
-        """Give it a task."""
-        self.task = task
-        self.since = monotonic() if self.ready else math.inf
-        try:
-            config = by_value(task.config)
-        except Exception as error:
-            why = f"its config cannot be sent to a worker: {type(error).__name__}: {error}"
-            work = Work(worker=self.name, attempt=task.attempt)
-            self._messages.put((self, Done(Failure(task.pull, why[:1000], work=work), 0)))
-        else:
-            self._send(Order(task._replace(config={}), config))
-
-    def kill(self) -> None:
-        """End it now, with whatever it has started."""
-        if os.name == "posix":
-            end_session(self._process.pid)
-        self._process.kill()
-
-    def close(self) -> None:
-        """End it: in good order if it is idle, now if it is not."""
-        assert self._process.stdin
-        with suppress(OSError):
-            self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0 if self.task else 1)
-        self.kill()
-        self._process.wait()
-
-    def end(self) -> str:
-        """How it ended; one that talks nonsense is ended here."""
-        if self._process.poll() is None:
-            self.kill()
-        code = self._process.wait()
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-    def _send(self, message: Any) -> None:
-        assert self._process.stdin
-        with suppress(OSError):  # it is dead, and whoever listens will say so
-            send(self._process.stdin, pickle.dumps(message, protocol=5))
-
-    def _listen(self) -> None:
-        assert self._process.stdout
-        with self._process.stdout as pipe, suppress(Exception):  # at its end, or at nonsense
-            while True:
-                self._messages.put((self, receive(pipe)))
-        self._messages.put((self, None))
-
-    def _await_the_end(self) -> None:
-        """The pipe's end tells of it, unless a child that it forked still holds the pipe."""
-        self._process.wait()
-        self._listener.join(1.0)
-        self._messages.put((self, None))
+STARTING = 60.0  # seconds that a worker may take for it, where pulls have a limit of time
 
 
 class Processes:
@@ -123,6 +39,11 @@ class Processes:
     its worker down by itself is blamed. A pull that takes longer than `pull_seconds` is a failure,
     and its worker is replaced. So is a worker that uses more than `worker_memory` bytes, once its
     pull is done; unless said otherwise, that is an even share of nine tenths of the machine's.
+
+    Where states have to be durable, their workers only write them; they are synced here, and a
+    loss comes back when its state is. The worker goes on meanwhile, unless it is the only one: its
+    next pull is one that the policy could ask for without that loss. A crash in these few
+    milliseconds costs a worker two pulls, the one that it has just done and the one just begun.
     """
 
     def __init__(
@@ -140,7 +61,6 @@ class Processes:
         self._messages: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self._alone: deque[Task] = deque()
         self._solo: Worker | None = None  # the worker that runs such a task now
-        self._deaths: Counter[int] = Counter()  # arm → how often its worker died
         # arm → the worker that has its state in memory, and the level it is at
         self._home: dict[int, tuple[Worker, int]] = {}
         self._pinned: set[int] = set()  # arms whose states cannot leave their workers
@@ -151,21 +71,28 @@ class Processes:
         except BaseException:
             self._scratch.cleanup()
             raise
+        self._settling: Settling | None = None
+        if arms.folder and arms.folder.durable:
+            self._settling = Settling(arms.folder, self._messages)
+        self._unsettled = 0  # losses whose states are not durable yet
         self._workers = [self._worker(number) for number in range(workers)]
 
     @property
     def free(self) -> int:
-        """How many workers are idle."""
+        """How many workers are idle, as long as the disk keeps up with them."""
+        if self._alone or self._solo:
+            return 0
         idle = sum(worker.task is None for worker in self._workers)
-        return 0 if self._alone or self._solo else idle
+        return max(0, min(idle, self._number - self._unsettled))
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Give the pull to the worker that has the arm's state, if it is idle, or to another."""
         task = self._arms.task(pull, attempt)
-        home, _ = self._home.get(pull.arm, (None, 0))
-        if self._deaths[pull.arm] > 1:
+        home, level = self._home.get(pull.arm, (None, 0))
+        only_there = pull.arm in self._pinned or level > (task.known[0] if task.known else 0)
+        if attempt >= ATTEMPTS_OF_LOST:
             self._alone.append(task)
-        elif home and (home.task is None or pull.arm in self._pinned):
+        elif home and (home.task is None or only_there):
             home.queue.append(task)
         else:
             next(worker for worker in self._workers if worker.task is None).queue.append(task)
@@ -193,39 +120,54 @@ class Processes:
                 worker.kill()
         for worker in self._workers:
             worker.close()
+        if self._settling:
+            self._settling.close()
         self._scratch.cleanup()
 
     def _dispatch(self) -> None:
         if self._solo and self._solo.task is None:
             self._solo = None
         if self._alone and not any(worker.task for worker in self._workers):
-            self._solo = self._workers[0]
-            self._solo.begin(self._alone.popleft())
+            task = self._alone.popleft()
+            home, _ = self._home.get(task.pull.arm, (self._workers[0], 0))
+            # Not with one that has just died: the suspect would be blamed for it.
+            self._solo = next((worker for worker in [home, *self._workers] if worker.alive), home)
+            self._solo.begin(task)
         elif not self._alone and not self._solo:
             for worker in self._workers:
                 if worker.queue and worker.task is None:
                     worker.begin(worker.queue.popleft())
 
     def _take(self, worker: Worker, message: Any) -> list[Told]:
+        if isinstance(message, Settled):
+            self._unsettled -= 1
+            return [message.loss]
+        if isinstance(message, BaseException):
+            raise message
         if worker not in self._workers:
             return []  # replaced before
         task, worker.task = worker.task, None
         match message:
-            case Ready(resident):
+            case Ready(pid, resident):
                 self._false_starts = 0
-                worker.ready, worker.task, worker.at_first = True, task, resident
+                worker.ready, worker.task = True, task
+                worker.pid, worker.at_first = pid, resident
                 worker.since = monotonic() if task else math.inf
                 return []
-            case Done(result, resident):
+            case Done(result, level, resident):
                 worker.since = math.inf
-                del self._deaths[result.pull.arm]
-                if isinstance(result, Loss):
-                    self._home[result.pull.arm] = worker, result.pull.upto
-                    if result.saved is None:
-                        self._pinned.add(result.pull.arm)
+                self._home.pop(result.pull.arm, None)
+                if level:  # also of one that failed when it was looked at
+                    self._home[result.pull.arm] = worker, level
+                if isinstance(result, Loss) and result.saved is None:
+                    self._pinned.add(result.pull.arm)
                 # One that needs as much to begin with would be no better if it were begun anew.
                 if resident > max(self._worker_memory, 2 * worker.at_first):
                     self._replace(worker)
+                if self._settling and isinstance(result, Loss) and result.saved:
+                    self._unsettled += 1
+                    self._settling.add(worker, result)
+                    return []
                 return [result]
             case Broken(CheckpointNotWritten() as error):
                 raise error
@@ -242,15 +184,16 @@ class Processes:
         self._replace(worker)
         if task is None:
             return []
-        self._deaths[task.pull.arm] += 1
-        alone = ", running alone" if self._deaths[task.pull.arm] > 2 else ""
+        alone = ", running alone" if task.attempt >= ATTEMPTS_OF_LOST else ""
         why = f"its worker died ({end}){alone}"
         return [_failure(task, worker, why, level, lost=True)]
 
     def _give_up_the_late(self) -> list[Told]:
         results: list[Told] = []
         for worker in list(self._workers):
-            if worker.task and monotonic() >= worker.since + self._limit:
+            if not worker.ready and monotonic() >= worker.born + max(STARTING, self._limit):
+                results += self._bury(worker, worker.task)
+            elif worker.task and monotonic() >= worker.since + self._limit:
                 why = f"no result within {self._limit:g} s, so its worker was stopped"
                 level = self._level(worker, worker.task)
                 results.append(_failure(worker.task, worker, why, level))

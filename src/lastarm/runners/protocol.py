@@ -13,6 +13,11 @@ from lastarm.runners.performer import Task
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer
 
+ATTEMPTS_OF_LOST = 3
+"""How often a pull whose worker was lost is tried. The last time it has to run alone: then nobody
+else can be to blame. What fails for other reasons may be tried more often, always alone from here
+on."""
+
 
 @dataclass(frozen=True)
 class Arms:

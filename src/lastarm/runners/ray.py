@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
@@ -23,7 +23,7 @@ from lastarm.events import Failure, Pull, Told, Work
 from lastarm.runners.local_ray import LocalRay, ray
 from lastarm.runners.orders import Kit, Order, order
 from lastarm.runners.performer import Task
-from lastarm.runners.protocol import Arms
+from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.ray_head import Head
 from lastarm.runners.ray_workers import Actor, Copy, Worker
 
@@ -76,7 +76,6 @@ class Ray:
         self._solo: Worker | None = None  # the worker that runs such a task now
         self._for_any: deque[tuple[Task, Order]] = deque()
         self._unsent: list[Told] = []  # failures of arms whose configs cannot be sent
-        self._deaths: Counter[int] = Counter()  # arm → how often its worker died
         self._kept: dict[int, Kept] = {}
         self._false_starts = 0
         self._workers: list[Worker] = []
@@ -126,7 +125,7 @@ class Ray:
             return
         kept = self._kept.get(pull.arm)
         home = kept.home if kept else None
-        if self._deaths[pull.arm] > 1:
+        if attempt >= ATTEMPTS_OF_LOST:
             self._alone.append((task, sent))
         elif kept and home and (home.idle or not kept.copy):
             home.queue.append((task, sent))
@@ -218,7 +217,6 @@ class Ray:
             raise answer.told
         arm = worker.task.pull.arm
         worker.task, worker.since = None, math.inf
-        del self._deaths[arm]
         if answer.level:
             copy = Copy(answer.level, worker.copied) if answer.copied else None
             self._kept[arm] = Kept(answer.level, copy, worker)
@@ -258,9 +256,7 @@ class Ray:
             )
         results: list[Told] = []
         if worker.task:
-            arm = worker.task.pull.arm
-            self._deaths[arm] += 1
-            why += ", running alone" if self._deaths[arm] > 2 else ""
+            why += ", running alone" if worker.task.attempt >= ATTEMPTS_OF_LOST else ""
             results = [self._failure(worker, worker.task, why, details, lost=True)]
         self._replace(worker)
         return results

@@ -46,9 +46,10 @@ class Setup(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a task, and how many bytes the worker has in use."""
+    """What became of a task, how far the arm's state is here, and how many bytes are in use."""
 
     result: Told
+    level: int  # 0 if there is no state
     resident: int
 
 
@@ -60,8 +61,9 @@ class Order(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The trainer is loaded, and the worker has so many bytes in use."""
+    """The trainer is loaded, and the worker, so called, has so many bytes in use."""
 
+    pid: int
     resident: int
 
 
@@ -97,7 +99,10 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's affair
 
-    setup: Setup = receive(tasks_in)
+    try:
+        setup: Setup = receive(tasks_in)
+    except EOFError:  # the coordinator was killed meanwhile
+        return
     if os.name == "posix" and os.getppid() != setup.coordinator:
         return
     tempfile.tempdir = str(setup.scratch)
@@ -105,12 +110,12 @@ def main() -> None:
     tasks: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks_in, tasks, busy), daemon=True).start()
     try:
-        performer = _performer(setup)
+        performer, states = _performer(setup)
     except BaseException:
         send(results, pickle.dumps(Broken(traceback.format_exc())))
         return
     looked, resident = monotonic(), _resident()
-    send(results, pickle.dumps(Ready(resident)))
+    send(results, pickle.dumps(Ready(os.getpid(), resident)))
 
     with suppress(BrokenPipeError):
         while order := tasks.get():
@@ -119,7 +124,8 @@ def main() -> None:
                 told = _told(performer, order, setup.worker)
                 if monotonic() > looked + 0.1:  # asking takes time, too
                     looked, resident = monotonic(), _resident()
-                message: Done | Broken = Done(told, resident)
+                held = states.held(told.pull.arm)
+                message: Done | Broken = Done(told, held.level if held else 0, resident)
             except CheckpointNotWritten as error:
                 message = Broken(error)
             busy.clear()
@@ -137,12 +143,15 @@ def _told(performer: Performer, order: Order, worker: str) -> Told:
     return performer.perform(task, worker)
 
 
-def _performer(setup: Setup) -> Performer:
+def _performer(setup: Setup) -> tuple[Performer, States]:
     trainer = read_trainer(setup.trainer)
     if not getattr(trainer, "starts_processes", False):  # which would be left behind
         _die_with_the_coordinator()
-    folder = Folder(setup.states, trainer, durable=setup.durable) if setup.states else None
-    return Performer(trainer, States(folder, memory=setup.memory, always=True))
+    folder = None
+    if setup.states:
+        folder = Folder(setup.states, trainer, durable=setup.durable, only_writes=True)
+    states = States(folder, memory=setup.memory, always=True)
+    return Performer(trainer, states), states
 
 
 def _listen(
