@@ -12,7 +12,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,14 +19,12 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-import ray
 from distributed import Client, LocalCluster
 
 from busy import SECONDS, Busy
 from engines_peers import joblib_seconds, ray_tune_seconds
 from lastarm import Uniform, UniformAllocation, search
 from lastarm.events import Event, Loss
-from lastarm.runners import AnyRunner
 from record import Record
 
 PULLS, FIRST, ROUNDS = 300, 60, 5
@@ -66,19 +63,31 @@ def dask_ml_seconds() -> float:
     return float(json.loads(said.splitlines()[-1])["seconds"])
 
 
-def lastarm_rows(
-    record: Record, workers: int, engines: dict[str, AnyRunner], folder: Path
-) -> None:
+def on_dask(folder: Path | None, workers: int) -> float:
+    """On a local cluster of that turn, since an engine that waits takes time from the others."""
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        return seconds_a_pull(folder, runner=client)
+
+
+def lastarm_rows(record: Record, workers: int, folder: Path) -> None:
     """Measure every runner against serial, in memory and with durable states."""
     for kept, place in (("in memory", None), ("with a journal and durable states", folder)):
         contenders: dict[str, Callable[[], float]] = {
             "serial": partial(seconds_a_pull, place),
             f"{workers} processes": partial(seconds_a_pull, place, workers=workers),
+            f"{workers} workers of Dask": partial(on_dask, place, workers),
+            f"{workers} workers of Ray": partial(
+                seconds_a_pull, place, runner="ray", workers=workers
+            ),
         }
-        for name, engine in engines.items():
-            contenders[f"{workers} workers of {name}"] = partial(
-                seconds_a_pull, place, runner=engine
-            )
         seen = in_turns(contenders, ROUNDS)
         record.section(f"Pulls of {SECONDS * 1000:.0f} ms with states of 1 MB, {kept}")
         record.row("serial, a pull", seen["serial"] * 1000, "ms")
@@ -123,21 +132,9 @@ def main() -> None:
     record = Record("engines", "make bench", packages)
     logging.getLogger("distributed").setLevel(logging.ERROR)
     workers = min(2, os.cpu_count() or 1)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=".")))
-        cluster = stack.enter_context(
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                host="127.0.0.1",
-            )
-        )
-        client = stack.enter_context(Client(cluster))
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
-        stack.callback(ray.shutdown)
-        lastarm_rows(record, workers, {"Dask": client, "Ray": "ray"}, folder)
-        peer_rows(record, workers)
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        lastarm_rows(record, workers, Path(folder))
+    peer_rows(record, workers)
     record.write()
 
 

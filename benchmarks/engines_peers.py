@@ -27,8 +27,7 @@ def joblib_seconds(pulls: int, workers: int) -> float:
 
 def ray_tune_seconds(trials: int, pulls: int, workers: int) -> float:
     """Seconds a pull, in so many trials that report after each of so many pulls."""
-    if not ray.is_initialized():
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
     ends: list[float] = []
 
     class Ends(tune.Callback):  # type: ignore[misc]
@@ -49,6 +48,7 @@ def ray_tune_seconds(trials: int, pulls: int, workers: int) -> float:
                 callbacks=[Ends()],
             ),
         ).fit()
+    ray.shutdown()
     first = len(ends) // 5  # by then all workers have long begun
     return (ends[-1] - ends[first]) / (len(ends) - 1 - first)
 
