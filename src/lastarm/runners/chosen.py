@@ -44,7 +44,12 @@ def chosen_runner(
     if runner == "ray":
         made = importlib.import_module("lastarm.runners.ray").Ray  # an engine takes time to import
         return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
-    if type(runner).__module__.partition(".")[0] == "distributed" and workers is None:
+    if type(runner).__module__.partition(".")[0] == "distributed":
+        if workers is not None:
+            raise InvalidArgument(
+                f"workers={workers} will not do with a Dask client, which has its own: leave it "
+                "out."
+            )
         made = importlib.import_module("lastarm.runners.dask").Dask
         return cast(MakeRunner, partial(made, client=runner, pull_seconds=pull_seconds))
     if pull_seconds is not None or (workers or 1) > 1:

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, time_limit
+from lastarm.errors import InvalidArgument, LastarmError, Stuck, time_limit
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.dask_seats import Seats
-from lastarm.runners.orders import Boxed, Carried, Kit, carried_on, order
-from lastarm.runners.performer import Task
+from lastarm.runners.orders import Boxed, Carried, Kit, amounts, carried_on, order, unpacked
+from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 
 try:
@@ -59,7 +59,8 @@ class Flight:
     state: str  # the key that its state will have
     worker: str
     level: int  # how far the arm had come
-    since: float  # when it began, by the monotonic clock; inf while it waits for another
+    in_hand: bool  # whether the worker has none before it
+    since: float = math.inf  # when it began, by the monotonic clock, once that was told
 
 
 class Left(NamedTuple):
@@ -68,6 +69,10 @@ class Left(NamedTuple):
     told: Told
     level: int = 0  # 0: none
     movable: bool = True
+
+
+class Begun:
+    """What a pull sends first: the trainer is loaded, the state is here, and now it trains."""
 
 
 class Dask:
@@ -96,13 +101,14 @@ class Dask:
         pull_seconds: float | None = None,
         resources: Mapping[str, float] | None = None,
     ) -> None:
-        if client.asynchronous:
+        if not isinstance(client, Client) or client.asynchronous or client.status != "running":
             raise InvalidArgument(
-                "an asynchronous Dask client will not do: give one made without asynchronous=True."
+                f"{client!r} will not do: give a distributed.Client that is connected, made "
+                "without asynchronous=True, such as Client(cluster)."
             )
         self._limit = time_limit("pull_seconds", pull_seconds, "the most that a pull may take")
         self._arms, self._client = arms, client
-        self._resources = dict(resources or {})
+        self._resources = amounts(resources)
         lease = time_limit("lease", lease, "how long a worker may give no sign of life")
         self._seats = Seats(client, lease, self._resources)
         self._short = False  # whether pulls are
@@ -110,13 +116,14 @@ class Dask:
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._waiting: deque[Task] = deque()  # for a worker; those of suspects for one alone
         self._not_sent: deque[Told] = deque()
-        self._messages: queue.SimpleQueue[tuple[str, Left | None]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[str, Left | Begun | None]] = queue.SimpleQueue()
         self._kit = Kit.of(arms)
         client.subscribe_topic(
             self._kit.identity, lambda event: self._messages.put(pickle.loads(event[1]))
         )
         self._kits: dict[str, Future] = {}  # worker → the kit there
         self._seen_folder = True
+        self._demand: Future | None = None
 
     @property
     def free(self) -> int:
@@ -133,6 +140,7 @@ class Dask:
         if self._client.status != "running":
             raise Stuck(GONE)
         self._submit_the_waiting()
+        self._ask_for_a_worker()
         if self._not_sent:
             return [self._not_sent.popleft()]
         first = min((flight.since for flight in self._flights.values()), default=math.inf)
@@ -159,7 +167,9 @@ class Dask:
         with suppress(Exception):  # the cluster may be gone, and then nothing is under way
             self._client.cancel([flight.done for flight in self._flights.values()], force=True)
             self._client.unsubscribe_topic(self._kit.identity)
-            self._client.run_on_scheduler(_forget_events, topic=self._kit.identity)
+            self._client.run_on_scheduler(
+                _clear_away, identity=self._kit.identity, client=self._client.id
+            )
         self._flights.clear()
         self._home.clear()
         self._kits.clear()
@@ -180,6 +190,8 @@ class Dask:
         while self._waiting:
             task, room = self._waiting[0], self._room()
             home = self._home.get(task.pull.arm)
+            if home and not home.movable and home.worker not in self._seats.known():
+                home = self._home.pop(task.pull.arm) and None
             if _suspected(task):
                 room = {worker: n for worker, n in room.items() if not self._busy(worker)}
             elif home and (home.worker in room or not home.movable):
@@ -203,42 +215,43 @@ class Dask:
             return
         home = self._home.pop(task.pull.arm, None)
         home = home if home and home.level <= task.pull.upto else None
-        address, slots = self._seats.address(worker), self._seats.slots()[worker]
+        seat = self._seats.known()[worker]
         if worker not in self._kits:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a trainer has its data
                 self._kits[worker] = self._client.submit(
-                    pickle.loads, pickle.dumps(self._kit), workers=[address], pure=False
+                    pickle.loads, pickle.dumps(self._kit), workers=[seat.address], pure=False
                 )
-        key, state = f"lastarm-pull-{uuid.uuid4().hex}", f"lastarm-state-{uuid.uuid4().hex}"
+        unique = f"{self._kit.identity}-{uuid.uuid4().hex}"
+        key, state = f"{unique}-pull", f"{unique}-state"
         done = self._client.submit(
             _perform,
-            self._kit.identity,
             self._kits[worker],
             pickle.dumps(sent),
             home and home.state,
             home and (home.level, home.movable),
             (key, state, self._client.id),
             key=key,
-            workers=[address],
+            workers=[seat.address],
             resources=self._resources or None,
             pure=False,
             retries=0,
         )
         level = max(task.known[0] if task.known else 0, home.level if home else 0)
-        since = monotonic() if self._busy(worker) < slots else math.inf
-        self._flights[key] = Flight(task, done, state, worker, level, since)
+        in_hand = self._busy(worker) < seat.slots
+        self._flights[key] = Flight(task, done, state, worker, level, in_hand)
         done.add_done_callback(lambda future: self._messages.put((key, None)))
 
-    def _take(self, key: str, left: Left | None) -> list[Told]:
-        flight = self._flights.pop(key, None)
+    def _take(self, key: str, left: Left | Begun | None) -> list[Told]:
+        flight = self._flights.get(key)
         if flight is None:
             return []  # it was told, or given up, before
+        if isinstance(left, Begun):
+            flight.since = monotonic()
+            return []
+        self._leave(key)
         if left is None:  # it ended otherwise than by telling
-            error = flight.done.exception(timeout=1) if flight.done.status == "error" else None
-            if isinstance(error, CheckpointNotWritten):
-                raise error
-            return self._lost(flight, f"its worker or its state was lost ({flight.done.status})")
+            return self._lost(flight, f"its worker or its state was lost ({_cause(flight.done)})")
         told, level, movable = left
         arm = flight.task.pull.arm
         if level:
@@ -247,13 +260,24 @@ class Dask:
             self._client.loop.add_callback(self._client.futures[flight.state].finish)
             self._home[arm] = Home(state, level, flight.worker, movable)
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT
-        for behind in self._flights.values():
-            if behind.worker == flight.worker and behind.since == math.inf:
-                behind.since = monotonic()
-                break
         if isinstance(told, Loss) and not told.saved and movable:
             self._warn_of_unseen_folder()
         return [told]
+
+    def _leave(self, key: str) -> None:
+        """A pull is off its worker's hands, and what waited there longest is in them."""
+        worker = self._flights.pop(key).worker
+        for behind in self._flights.values():
+            if behind.worker == worker and not behind.in_hand:
+                behind.in_hand = True
+                break
+
+    def _ask_for_a_worker(self) -> None:
+        """Where there is none: a cluster that adapts has one only when something is to be done."""
+        if any(self._seats.slots().values()):
+            self._demand = None
+        elif self._demand is None:
+            self._demand = self._client.submit(int, pure=False, resources=self._resources or None)
 
     def _warn_of_unseen_folder(self) -> None:
         if self._kit.folder and self._seen_folder:
@@ -290,14 +314,11 @@ class Dask:
         return [told for flight in lost for told in self._lost(flight, "its worker died or froze")]
 
     def _forget(self, flight: Flight) -> None:
-        del self._flights[flight.done.key]
+        self._leave(flight.done.key)
         with suppress(Exception):
             flight.done.cancel(force=True, reason="given up by lastarm")
 
     def _lost(self, flight: Flight, why: str) -> list[Told]:
-        if flight.since == math.inf:  # it waited behind another, and is to be blamed for nothing
-            self._waiting.append(flight.task)
-            return []
         alone = ", with no other pull on it" if _suspected(flight.task) else ""
         return [_failure(flight, why + alone, lost=True)]
 
@@ -308,13 +329,28 @@ def _suspected(task: Task) -> bool:
 
 def _failure(flight: Flight, why: str, *, lost: bool = False) -> Failure:
     # How much of it was done nobody knows: at most this.
-    trained = flight.task.pull.upto - flight.level
+    trained = flight.task.pull.upto - flight.level if flight.in_hand else 0
     work = Work(trained, worker=flight.worker, attempt=flight.task.attempt)
     return Failure(flight.task.pull, why, work=work, lost=lost)
 
 
+def _cause(done: Future) -> str:
+    """Why a task did not tell; what no arm is to blame for is raised."""
+    error = None
+    if done.status == "error":
+        with suppress(TimeoutError):
+            error = done.exception(timeout=5)
+    if isinstance(error, LastarmError):
+        raise error
+    if isinstance(error, ImportError):
+        raise Stuck(
+            f"a worker could not load what it was sent: {said(error)}. Install lastarm, and what "
+            "the trainer needs, where the workers are."
+        ) from error
+    return said(error) if error else str(done.status)
+
+
 def _perform(
-    identity: str,
     kit: Kit,
     sent: bytes,
     boxed: Boxed | None,
@@ -324,8 +360,10 @@ def _perform(
     """On a worker: train and look, leave the state here for the client, and tell it."""
     worker = get_worker()
     before = Carried(carried[0], boxed.state, carried[1]) if boxed and carried else None
-    told, after = carried_on(identity, lambda: kit, pickle.loads(sent), before, worker.id)
     key, left_as, client = names
+    unpacked(kit)
+    worker.log_event(kit.identity, pickle.dumps((key, Begun())))
+    told, after = carried_on(kit, pickle.loads(sent), before, worker.id)
     task = worker.state.tasks.get(key)
     if task is None or task.state != "executing":
         return  # given up: nobody wants it
@@ -340,8 +378,18 @@ def _perform(
     if after is not None:
         sync(worker.loop, leave, Boxed(after.state, sizeof(after.state)))
         left = Left(told, after.level, after.movable)
-    worker.log_event(identity, pickle.dumps((key, left)))
+    worker.log_event(kit.identity, pickle.dumps((key, left)))
 
 
-def _forget_events(dask_scheduler: Any, topic: str) -> None:
-    dask_scheduler._broker.truncate(topic)
+def _clear_away(dask_scheduler: Any, identity: str, client: str) -> None:
+    """On the scheduler: what pulls have told, and states that were left when nobody waited."""
+
+    def release() -> None:
+        if known := dask_scheduler.clients.get(client):
+            keys = [task.key for task in known.wants_what if str(task.key).startswith(identity)]
+            dask_scheduler.client_releases_keys(keys=keys, client=client)
+
+    release()
+    dask_scheduler._broker.truncate(identity)
+    for seconds in (1, 10):  # a worker may have been about to leave one
+        dask_scheduler.loop.call_later(seconds, release)

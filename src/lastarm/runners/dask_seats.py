@@ -48,9 +48,9 @@ class Seats:
             self._survey()
         return {worker: seat.slots for worker, seat in self._seats.items()}
 
-    def address(self, worker: str) -> str:
-        """Where a worker is."""
-        return self._seats[worker].address
+    def known(self) -> Mapping[str, Seat]:
+        """The workers as they were when the cluster was last looked at."""
+        return self._seats
 
     def was_given_up(self, worker: str) -> bool:
         """Whether a worker is done without, although it may still be there."""

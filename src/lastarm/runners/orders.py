@@ -6,7 +6,7 @@ import pickle
 import threading
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from lastarm.checkpoints import Folder
-from lastarm.errors import CheckpointNotWritten
+from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, as_float
 from lastarm.events import Failure, Pull, Told, Work
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
@@ -119,13 +119,13 @@ def _unboxed(pickled: bytes, size: int) -> Boxed:
 
 
 def carried_on(
-    identity: str, kit: Callable[[], Kit], order: Order, carried: Carried | None, worker: str
+    kit: Kit, order: Order, carried: Carried | None, worker: str
 ) -> tuple[Told, Carried | None]:
     """On a worker: train and look, going on from the state that was carried here, if any.
 
     What is given back is what became of it, and the state for the next pull to go on from.
     """
-    trainer, folder = _unpacked(identity, kit)
+    trainer, folder = unpacked(kit)
     states = States(folder, memory=inf, always=True)
     arm = order.task.pull.arm
     if carried:
@@ -138,19 +138,43 @@ def carried_on(
     return told, Carried(held.level, held.state, movable)
 
 
-_kits: dict[str, tuple[Any, Folder | None]] = {}  # the last few, by identity
-_unpacking = threading.Lock()
+class _Kits(threading.local):
+    """The last few that were unpacked in a thread: a trainer may use itself as scratch space."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, tuple[Any, Folder | None]] = {}
 
 
-def _unpacked(identity: str, kit: Callable[[], Kit]) -> tuple[Any, Folder | None]:
-    """The trainer, loaded once in a process, and the folder of states, if it is seen from here."""
-    with _unpacking:  # an engine's worker may have many threads
-        if identity not in _kits:
-            _, pickled, path, durable = kit()
+_kits = _Kits()
+
+
+def unpacked(kit: Kit) -> tuple[Any, Folder | None]:
+    """The trainer, loaded once in a thread, and the folder of states, if it is seen from here."""
+    identity, pickled, path, durable = kit
+    if identity not in _kits.last:
+        try:
             trainer = unpickled_trainer(pickled)
-            seen = path is not None and (path / identity).exists()
-            folder = Folder(path, trainer, durable=durable) if path and seen else None
-            while len(_kits) > 3:
-                del _kits[next(iter(_kits))]
-            _kits[identity] = trainer, folder
-        return _kits[identity]
+        except BaseException:
+            raise Stuck(
+                f"a worker could not load the trainer:\n{traceback.format_exc()}"
+            ) from None
+        seen = path is not None and (path / identity).exists()
+        folder = Folder(path, trainer, durable=durable) if path and seen else None
+        while len(_kits.last) > 3:
+            del _kits.last[next(iter(_kits.last))]
+        _kits.last[identity] = trainer, folder
+    return _kits.last[identity]
+
+
+def amounts(given: Any) -> dict[str, float]:
+    """What a pull takes of an engine's resources: names, and numbers of more than 0."""
+    taken = {} if given is None else given
+    fit = isinstance(taken, Mapping) and all(
+        isinstance(name, str) and 0 < as_float(amount) < inf for name, amount in taken.items()
+    )
+    if not fit:
+        raise InvalidArgument(
+            f"resources={given!r} will not do: give what a pull takes of each, by name and more "
+            'than 0, such as {"GPU": 1}.'
+        )
+    return dict(taken)
