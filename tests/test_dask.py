@@ -252,6 +252,61 @@ def test_resources_bound_what_is_under_way(tmp_path: Path) -> None:
         assert threads.digest == serial.digest
 
 
+class Scratching(Heavy):
+    """Uses itself as scratch space, as a trainer with buffers does, and takes long to load."""
+
+    def __init__(self) -> None:
+        self.scratch = np.empty(1000)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        time.sleep(1.5)
+        self.__dict__.update(state)
+
+    def train(self, state: Any, pulls: int) -> Any:
+        for _ in range(pulls):
+            np.multiply(state[:1000], 0.1, out=self.scratch)
+            time.sleep(0.001)
+            state[:1000] -= self.scratch
+        return state
+
+
+def test_threads_do_not_share_a_trainer_and_loading_it_is_no_part_of_a_pull() -> None:
+    space, policy = {"x": Uniform(0.1, 0.9)}, SuccessiveHalving(12, 120)
+    serial = search(Scratching(), space, policy=policy)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=3, **LOOPBACK) as cluster,
+        Client(cluster) as client,
+    ):
+        found = search(Scratching(), space, policy=policy, runner=client, pull_seconds=1.0)
+    assert found.digest == serial.digest
+    assert not found.failures
+
+
+class NotLoaded(Heavy):
+    """Cannot be loaded by a worker."""
+
+    def __setstate__(self, state: Any) -> None:
+        raise ModuleNotFoundError("No module named 'of_yours'")
+
+    def __getstate__(self) -> Any:
+        return {"something": 1}
+
+
+def test_a_trainer_that_workers_cannot_load_is_nobodys_failure(
+    both: Client, tmp_path: Path
+) -> None:
+    with pytest.raises(Stuck, match="of_yours"):
+        search(
+            NotLoaded(),
+            {"x": Uniform(0.1, 0.9)},
+            policy=HALVING,
+            runner=both,
+            journal=tmp_path / "journal",
+        )
+    again = search(Heavy(), {"x": Uniform(0.1, 0.9)}, policy=HALVING)
+    assert again.complete
+
+
 def test_a_folder_that_workers_do_not_see_is_said_and_done_without(
     both: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,12 +357,27 @@ class NotSent:
 HALVING_OF_ONE = SuccessiveHalving(1, 4)
 
 
-@pytest.mark.parametrize("wrong", [{"lease": 0}, {"lease": "x"}, {"pull_seconds": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lease": 0},
+        {"lease": "x"},
+        {"pull_seconds": -1},
+        {"resources": {"GPU": 0}},
+        {"resources": {"GPU": -1}},
+        {"resources": {"GPU": "x"}},
+        {"resources": "GPU"},
+    ],
+)
 def test_arguments_that_will_not_do(both: Client, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(wrong))):
         search(Heavy(), LIMITS, policy=HALVING, runner=partial(Dask, client=both, **wrong))
     with pytest.raises(InvalidArgument, match="workers"):
-        search(Heavy(), LIMITS, policy=HALVING, runner=both, workers=2)
+        search(Heavy(), LIMITS, policy=HALVING, runner=both, workers=1)
+    with pytest.raises(InvalidArgument, match="Client"):
+        search(Heavy(), LIMITS, policy=HALVING, runner=partial(Dask, client="tcp://x"))
+    with pytest.raises(InvalidArgument, match="Client"):
+        search(Heavy(), LIMITS, policy=HALVING, runner=both.cluster)
 
 
 def test_results_name_their_workers(both: Client) -> None:

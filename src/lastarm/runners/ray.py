@@ -18,10 +18,17 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, time_limit, whole_number
+from lastarm.errors import (
+    CheckpointNotWritten,
+    InvalidArgument,
+    Stuck,
+    as_float,
+    time_limit,
+    whole_number,
+)
 from lastarm.events import Failure, Pull, Told, Work
 from lastarm.runners.local_ray import LocalRay, ray
-from lastarm.runners.orders import Kit, Order, order
+from lastarm.runners.orders import Kit, Order, amounts, order
 from lastarm.runners.performer import Task
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.ray_head import Head
@@ -71,6 +78,12 @@ class Ray:
             workers = whole_number("workers", workers, 1, "how many pulls can be under way")
         self._limit = time_limit("pull_seconds", pull_seconds, "the most that a pull may take")
         self._lease = time_limit("lease", lease, "how long a worker may give no sign of life")
+        for name, given in {"num_cpus": num_cpus, "num_gpus": num_gpus}.items():
+            if not 0 <= as_float(given) < math.inf:
+                raise InvalidArgument(
+                    f"{name}={given!r} will not do: it is how many a pull takes. Give 0 or more."
+                )
+        taken = amounts(resources)
         self._arms = arms
         self._alone: deque[tuple[Task, Order]] = deque()
         self._solo: Worker | None = None  # the worker that runs such a task now
@@ -85,7 +98,7 @@ class Ray:
         try:
             if not ray.is_initialized():
                 self._own = LocalRay(max(1, math.ceil(workers * num_cpus)) if workers else None)
-            needed = {"CPU": num_cpus, "GPU": num_gpus, **(resources or {})}
+            needed = {"CPU": num_cpus, "GPU": num_gpus, **taken}
             room = _room({name: amount for name, amount in needed.items() if amount})
             if self._own and not room:
                 raise InvalidArgument(
@@ -97,7 +110,7 @@ class Ray:
             self._options = Actor.options(
                 num_cpus=num_cpus,
                 num_gpus=num_gpus,
-                resources=dict(resources or {}),
+                resources=taken,
                 max_restarts=0,
                 max_task_retries=0,
             )
