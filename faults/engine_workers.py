@@ -123,4 +123,4 @@ ON_RAY = partial(run, ray_engine, [KILLED, FROZEN, *[KILLED] * 5])
 DASK_FAULTS = Campaign(
     "F9", "Dask's workers killed and frozen, its scheduler lost", ON_DASK, 130, 2
 )
-RAY_FAULTS = Campaign("F10", "Ray: workers killed and frozen", ON_RAY, 35, 2)
+RAY_FAULTS = Campaign("F10", "Ray: workers killed and frozen", ON_RAY, 35, 1)
