@@ -163,7 +163,7 @@ def kills_everywhere(times: int, folder: Path) -> Figures:
             steps = sum(training.end - training.begin for training in reference.trained())
             assert BUDGET <= steps <= BUDGET + in_flight, f"{fault}: {steps} steps were trained"
             points += 1
-    return {"points": points, "of": there_are, "losses lost": 0, "other digests": 0}
+    return {"points": points, "there are": there_are, "losses lost": 0, "other digests": 0}
 
 
 def _number_of_points(reference: Reference) -> int:
