@@ -24,8 +24,9 @@ from typing import IO, Any, NamedTuple
 
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointNotWritten
-from lastarm.events import Failure, Told, Work
-from lastarm.runners.performer import Performer, Task
+from lastarm.events import Told
+from lastarm.runners.orders import Order, obeyed
+from lastarm.runners.performer import Performer
 from lastarm.runners.sending import read_trainer
 from lastarm.runners.sessions import end_session
 from lastarm.runners.states import States
@@ -51,13 +52,6 @@ class Done(NamedTuple):
     result: Told
     level: int  # 0 if there is no state
     resident: int
-
-
-class Order(NamedTuple):
-    """A task on its way; its config apart, so that one that cannot be loaded can be named."""
-
-    task: Task
-    config: bytes
 
 
 class Ready(NamedTuple):
@@ -121,7 +115,7 @@ def main() -> None:
         while order := tasks.get():
             busy.set()
             try:
-                told = _told(performer, order, setup.worker)
+                told = obeyed(performer, order, setup.worker)
                 if monotonic() > looked + 0.1:  # asking takes time, too
                     looked, resident = monotonic(), _resident()
                 held = states.held(told.pull.arm)
@@ -130,17 +124,6 @@ def main() -> None:
                 message = Broken(error)
             busy.clear()
             send(results, pickle.dumps(message))
-
-
-def _told(performer: Performer, order: Order, worker: str) -> Told:
-    task = order.task
-    try:
-        task = task._replace(config=pickle.loads(order.config))
-    except BaseException as error:
-        why = f"its config cannot be loaded here: {type(error).__name__}: {error}"
-        work = Work(worker=worker, attempt=task.attempt)
-        return Failure(task.pull, why[:1000], traceback.format_exc()[-65536:], work)
-    return performer.perform(task, worker)
 
 
 def _performer(setup: Setup) -> tuple[Performer, States]:

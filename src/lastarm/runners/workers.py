@@ -15,11 +15,11 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from lastarm.events import Failure, Work
+from lastarm.events import Failure
+from lastarm.runners.orders import order
 from lastarm.runners.performer import Task
-from lastarm.runners.sending import by_value
 from lastarm.runners.sessions import end_session
-from lastarm.runners.worker import Done, Order, Setup, receive, send
+from lastarm.runners.worker import Done, Setup, receive, send
 
 
 class Worker:
@@ -58,14 +58,11 @@ class Worker:
         """Give it a task."""
         self.task = task
         self.since = monotonic() if self.ready else math.inf
-        try:
-            config = by_value(task.config)
-        except Exception as error:
-            why = f"its config cannot be sent to a worker: {type(error).__name__}: {error}"
-            work = Work(worker=self.name, attempt=task.attempt)
-            self._messages.put((self, Done(Failure(task.pull, why[:1000], work=work), 0, 0)))
+        sent = order(task)
+        if isinstance(sent, Failure):
+            self._messages.put((self, Done(sent, 0, 0)))
         else:
-            self._send(Order(task._replace(config={}), config))
+            self._send(sent)
 
     @property
     def alive(self) -> bool:
