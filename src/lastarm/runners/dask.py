@@ -191,9 +191,11 @@ class Dask:
             task, room = self._waiting[0], self._room()
             home = self._home.get(task.pull.arm)
             if home and not home.movable and home.worker not in self._seats.known():
-                home = self._home.pop(task.pull.arm) and None
+                del self._home[task.pull.arm]
+                home = None
             if _suspected(task):
-                room = {worker: n for worker, n in room.items() if not self._busy(worker)}
+                fit = {home.worker} if home and not home.movable else room
+                room = {w: n for w, n in room.items() if w in fit and not self._busy(w)}
             elif home and (home.worker in room or not home.movable):
                 room = {home.worker: 1}
             if not room:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from lastarm.checkpoints import Folder
+from lastarm.disk import make_folder
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, as_float
 from lastarm.events import Failure, Pull, Told, Work
 from lastarm.runners.performer import Performer, Task
@@ -71,7 +72,7 @@ class Kit(NamedTuple):
         if folder is None:
             return cls(identity, trainer, None, durable=False)
         try:
-            folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder.path)
             (folder.path / identity).touch(mode=0o600)
         except OSError as error:
             raise CheckpointNotWritten(folder.path, error) from error
