@@ -29,7 +29,7 @@ def test_killed_at_every_point_it_loses_nothing_and_resumes_to_the_same_digest(
     tmp_path: Path,
 ) -> None:
     figures = KILLS_EVERYWHERE.run(KILLS_EVERYWHERE.full, tmp_path)
-    assert figures["points"] == figures["of"] > 30 * 8  # at least so many for each observation
+    assert figures["points"] == figures["there are"] > 30 * 8  # at least so many for each observation
 
 
 def test_killed_again_and_again_it_still_comes_to_the_same_digest(reference: Reference) -> None:

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 from lastarm.errors import InvalidArgument, LastarmError, Stuck, time_limit
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.dask_seats import Seats
-from lastarm.runners.orders import Boxed, Carried, Kit, amounts, carried_on, order, unpacked
+from lastarm.runners.orders import Kit, amounts, order
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 
 try:
-    from dask.sizeof import sizeof
-    from distributed import Client, Future, get_worker
-    from distributed.utils import sync
+    from distributed import Client, Future
+
+    from lastarm.runners.dask_pulls import Begun, Errand, Left, clear_away, perform
 except ImportError as error:
     raise ImportError(
         "Dask is needed to run on its workers. Install it with pip install 'lastarm[dask]'."
@@ -61,18 +61,6 @@ class Flight:
     level: int  # how far the arm had come
     in_hand: bool  # whether the worker has none before it
     since: float = math.inf  # when it began, by the monotonic clock, once that was told
-
-
-class Left(NamedTuple):
-    """What a pull sends back: what became of it, and what state is left on the worker."""
-
-    told: Told
-    level: int = 0  # 0: none
-    movable: bool = True
-
-
-class Begun:
-    """What a pull sends first: the trainer is loaded, the state is here, and now it trains."""
 
 
 class Dask:
@@ -116,7 +104,7 @@ class Dask:
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._waiting: deque[Task] = deque()  # for a worker; those of suspects for one alone
         self._not_sent: deque[Told] = deque()
-        self._messages: queue.SimpleQueue[tuple[str, Left | Begun | None]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[str, Left | Begun]] = queue.SimpleQueue()
         self._kit = Kit.of(arms)
         client.subscribe_topic(
             self._kit.identity, lambda event: self._messages.put(pickle.loads(event[1]))
@@ -149,9 +137,11 @@ class Dask:
         with suppress(queue.Empty):
             timeout = min(seconds, late, self._seats.until_survey)
             results += self._take(*self._messages.get(timeout=timeout))
-            while True:
-                results += self._take(*self._messages.get_nowait())
-        return results + self._give_up_the_late() + self._do_without_the_lost()
+        results += self._take_all() + self._give_up_the_late()
+        if not self._seats.until_survey and self._client.status == "running":
+            self._seats.survey()
+            results += self._do_without_the_lost() + self._take_note_of_the_ended()
+        return results
 
     def state(self, pull: Pull) -> Any:
         """The arm's state, from its checkpoint or from the worker that has it."""
@@ -168,7 +158,7 @@ class Dask:
             self._client.cancel([flight.done for flight in self._flights.values()], force=True)
             self._client.unsubscribe_topic(self._kit.identity)
             self._client.run_on_scheduler(
-                _clear_away, identity=self._kit.identity, client=self._client.id
+                clear_away, identity=self._kit.identity, client=self._client.id
             )
         self._flights.clear()
         self._home.clear()
@@ -180,9 +170,9 @@ class Dask:
         load = Counter(flight.worker for flight in self._flights.values())
         alone = {f.worker for f in self._flights.values() if _suspected(f.task)}
         room = {
-            worker: slots + self._short - load[worker]
-            for worker, slots in self._seats.slots().items()
-            if slots and worker not in alone
+            worker: seat.slots + self._short - load[worker]
+            for worker, seat in self._seats.known().items()
+            if seat.slots and worker not in alone
         }
         return {worker: places for worker, places in room.items() if places > 0}
 
@@ -227,12 +217,12 @@ class Dask:
         unique = f"{self._kit.identity}-{uuid.uuid4().hex}"
         key, state = f"{unique}-pull", f"{unique}-state"
         done = self._client.submit(
-            _perform,
+            perform,
             self._kits[worker],
             pickle.dumps(sent),
             home and home.state,
             home and (home.level, home.movable),
-            (key, state, self._client.id),
+            Errand(key, state, self._client.id, timed=self._limit < math.inf),
             key=key,
             workers=[seat.address],
             resources=self._resources or None,
@@ -242,9 +232,14 @@ class Dask:
         level = max(task.known[0] if task.known else 0, home.level if home else 0)
         in_hand = self._busy(worker) < seat.slots
         self._flights[key] = Flight(task, done, state, worker, level, in_hand)
-        done.add_done_callback(lambda future: self._messages.put((key, None)))
 
-    def _take(self, key: str, left: Left | Begun | None) -> list[Told]:
+    def _take_all(self) -> list[Told]:
+        results: list[Told] = []
+        while not self._messages.empty():
+            results += self._take(*self._messages.get())
+        return results
+
+    def _take(self, key: str, left: Left | Begun) -> list[Told]:
         flight = self._flights.get(key)
         if flight is None:
             return []  # it was told, or given up, before
@@ -252,8 +247,6 @@ class Dask:
             flight.since = monotonic()
             return []
         self._leave(key)
-        if left is None:  # it ended otherwise than by telling
-            return self._lost(flight, f"its worker or its state was lost ({_cause(flight.done)})")
         told, level, movable = left
         arm = flight.task.pull.arm
         if level:
@@ -276,7 +269,7 @@ class Dask:
 
     def _ask_for_a_worker(self) -> None:
         """Where there is none: a cluster that adapts has one only when something is to be done."""
-        if any(self._seats.slots().values()):
+        if any(seat.slots for seat in self._seats.known().values()):
             self._demand = None
         elif self._demand is None:
             self._demand = self._client.submit(int, pure=False, resources=self._resources or None)
@@ -301,7 +294,7 @@ class Dask:
 
     def _do_without_the_lost(self) -> list[Told]:
         """Forget what was on workers that are gone; their pulls begin anew, somewhere else."""
-        workers = self._seats.slots()
+        workers = self._seats.known()
         self._kits = {worker: kit for worker, kit in self._kits.items() if worker in workers}
         # A worker that was retired in good order has given its states to others.
         self._home = {
@@ -314,6 +307,19 @@ class Dask:
         for flight in lost:
             self._forget(flight)
         return [told for flight in lost for told in self._lost(flight, "its worker died or froze")]
+
+    def _take_note_of_the_ended(self) -> list[Told]:
+        """Pulls that ended otherwise than by telling: what is told is here before the end."""
+        ended = [key for key, flight in self._flights.items() if flight.done.status != "pending"]
+        results = self._take_all()
+        if self._client.status != "running":
+            return results  # they ended because of that, and the next wait says so
+        for key in ended:
+            if flight := self._flights.get(key):
+                why = f"its worker or its state was lost ({_cause(flight.done)})"
+                self._leave(key)
+                results += self._lost(flight, why)
+        return results
 
     def _forget(self, flight: Flight) -> None:
         self._leave(flight.done.key)
@@ -350,48 +356,3 @@ def _cause(done: Future) -> str:
             "the trainer needs, where the workers are."
         ) from error
     return said(error) if error else str(done.status)
-
-
-def _perform(
-    kit: Kit,
-    sent: bytes,
-    boxed: Boxed | None,
-    carried: tuple[int, bool] | None,
-    names: tuple[str, str, str],
-) -> None:
-    """On a worker: train and look, leave the state here for the client, and tell it."""
-    worker = get_worker()
-    before = Carried(carried[0], boxed.state, carried[1]) if boxed and carried else None
-    key, left_as, client = names
-    unpacked(kit)
-    worker.log_event(kit.identity, pickle.dumps((key, Begun())))
-    told, after = carried_on(kit, pickle.loads(sent), before, worker.id)
-    task = worker.state.tasks.get(key)
-    if task is None or task.state != "executing":
-        return  # given up: nobody wants it
-
-    async def leave(state: Boxed) -> None:
-        worker.update_data({left_as: state})
-        await worker.scheduler.update_data(
-            who_has={left_as: [worker.address]}, nbytes={left_as: sizeof(state)}, client=client
-        )
-
-    left = Left(told)
-    if after is not None:
-        sync(worker.loop, leave, Boxed(after.state, sizeof(after.state)))
-        left = Left(told, after.level, after.movable)
-    worker.log_event(kit.identity, pickle.dumps((key, left)))
-
-
-def _clear_away(dask_scheduler: Any, identity: str, client: str) -> None:
-    """On the scheduler: what pulls have told, and states that were left when nobody waited."""
-
-    def release() -> None:
-        if known := dask_scheduler.clients.get(client):
-            keys = [task.key for task in known.wants_what if str(task.key).startswith(identity)]
-            dask_scheduler.client_releases_keys(keys=keys, client=client)
-
-    release()
-    dask_scheduler._broker.truncate(identity)
-    for seconds in (1, 10):  # a worker may have been about to leave one
-        dask_scheduler.loop.call_later(seconds, release)

@@ -36,17 +36,12 @@ class Seats:
         self._given_up: set[str] = set()
         self._surveyed = -math.inf
         self._last_manned = monotonic()
+        self.survey()
 
     @property
     def until_survey(self) -> float:
         """In how many seconds it is time to look at the cluster again."""
         return max(0.0, self._surveyed + min(SURVEY, self._lease / 4) - monotonic())
-
-    def slots(self) -> Mapping[str, int]:
-        """How many pulls each worker can perform at once."""
-        if not self.until_survey and self._client.status == "running":
-            self._survey()
-        return {worker: seat.slots for worker, seat in self._seats.items()}
 
     def known(self) -> Mapping[str, Seat]:
         """The workers as they were when the cluster was last looked at."""
@@ -62,7 +57,8 @@ class Seats:
         if seat := self._seats.pop(worker, None):
             threading.Thread(target=self._replace, args=[seat.address], daemon=True).start()
 
-    def _survey(self) -> None:
+    def survey(self) -> None:
+        """Look who is there, and give up who has been silent for too long."""
         with suppress(OSError, TimeoutError):  # the client notices by itself if that is for good
             workers = self._client.run_on_scheduler(_workers)
             # After a pause of ours, such as a suspended machine, everybody seems to be silent.
