@@ -1,10 +1,17 @@
 """Dask: a real cluster of worker processes, and the answer of the serial runner."""
 
+import asyncio
+import gc
 import os
+import pickle
 import signal
+import subprocess
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +19,14 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, secede
 
 from lastarm import ASHA, Checkpoints, Configs, SuccessiveHalving, Uniform, search
 from lastarm.errors import AllArmsFailed, InvalidArgument, Stuck
-from lastarm.events import Event, Failure, Loss
+from lastarm.events import Event, Failure, Loss, Pull, Told
+from lastarm.runners import Arms
 from lastarm.runners.dask import Dask
+from lastarm.runners.states import size_of
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
@@ -238,7 +247,7 @@ def test_asha_replays_what_was_journalled(both: Client, tmp_path: Path) -> None:
 def test_resources_bound_what_is_under_way(tmp_path: Path) -> None:
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=4, resources={"GPU": 1}, **LOOPBACK
+            n_workers=1, threads_per_worker=5, resources={"GPU": 1}, **LOOPBACK
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -250,6 +259,8 @@ def test_resources_bound_what_is_under_way(tmp_path: Path) -> None:
         assert found.utilisation.workers == 1
         threads = search(Slow(tmp_path / "more"), LIMITS, policy=HALVING, runner=client)
         assert threads.digest == serial.digest
+        with closing(Dask(Arms(Heavy(), []), client=client, resources={"GPU": 0.2})) as fifths:
+            assert fifths.free == 5
 
 
 class Scratching(Heavy):
@@ -390,3 +401,304 @@ def test_results_name_their_workers(both: Client) -> None:
         on_event=losses.append,
     )
     assert len({loss.work.worker for loss in losses if isinstance(loss, Loss)}) == 2
+
+
+def test_a_connection_that_was_lost_for_a_moment_costs_no_arm(
+    both: Client, tmp_path: Path
+) -> None:
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    call: dict[str, Any] = {"policy": HALVING, "journal": tmp_path / "journal"}
+    with Client(both.scheduler.address, set_as_default=False) as client:
+        cut = At(30, lambda: client.loop.add_callback(client.scheduler_comm.comm.abort))
+        with pytest.raises(Stuck, match="scheduler is gone"):
+            search(Slow(tmp_path / "notes"), LIMITS, runner=client, on_event=cut, **call)
+        for _ in range(100):
+            if client.status == "running":
+                break
+            time.sleep(0.1)
+        found = search(Slow(tmp_path / "notes"), LIMITS, runner=client, on_event=cut, **call)
+    assert found.digest == serial.digest
+    assert not any(failure.lost for failure in cut.failures)
+
+
+class Seceding(Heavy):
+    """Leaves its thread to others, as trainers do that use Dask themselves."""
+
+    def train(self, state: Any, pulls: int) -> Any:
+        secede()
+        time.sleep(0.05)  # until that is known
+        return super().train(state, pulls)
+
+
+def test_a_trainer_may_use_dask_itself(both: Client) -> None:
+    space, policy = {"x": Uniform(0.1, 0.9)}, SuccessiveHalving(4, 16)
+    found = search(Seceding(), space, policy=policy, runner=both, seconds=60)
+    assert found.digest == search(Heavy(), space, policy=policy).digest
+
+
+class Rooted:
+    """Its states cannot be pickled; a step takes as long as the config says."""
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        return [config["seconds"], 0, threading.Lock()]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        time.sleep(state[0] * pulls)
+        return [state[0], state[1] + pulls, state[2]]
+
+    def loss(self, state: list[Any]) -> float:
+        return float(1 / (1 + state[1]))
+
+
+def brought(runner: Dask, number: int = 1) -> list[Told]:
+    told: list[Told] = []
+    while len(told) < number:
+        told += runner.wait(1.0)
+    return told
+
+
+def test_a_suspect_is_alone_also_where_the_state_of_another_arm_is(both: Client) -> None:
+    arms = Arms(Rooted(), [{"seconds": seconds} for seconds in (0.4, 0.0, 0.0)])
+    with closing(Dask(arms, client=both)) as runner:
+        at: set[str] = set()
+        for arm in (0, 1):
+            runner.start(Pull(arm, 1), 1)
+            at |= {told.work.worker for told in brought(runner)}
+        assert len(at) == 1
+        runner.start(Pull(0, 2), 3)
+        runner.start(Pull(1, 2), 1)
+        assert [flight.task.pull.arm for flight in runner._flights.values()] == [0]
+        assert runner.free  # on the other worker
+        runner.start(Pull(2, 1), 1)
+        told = {result.pull.arm: result for result in brought(runner, 3)}
+    assert list(told) == [2, 0, 1]
+    assert [told[arm].work.trained for arm in (0, 1)] == [1, 1]
+    assert {told[arm].work.worker for arm in (0, 1)} == at
+
+
+def test_nothing_of_a_search_stays_with_the_client(
+    both: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Dask]] = []
+    delayed: list[float] = []
+
+    def runner(arms: Arms) -> Dask:
+        dask_runner = Dask(arms, client=both)
+        made.append(weakref.ref(dask_runner))
+        return dask_runner
+
+    def at_once(seconds: float, deed: Any, *given: Any) -> None:
+        delayed.append(seconds)
+        deed(*given)
+
+    monkeypatch.setattr(both.loop, "call_later", at_once)
+    before = set(both._event_handlers)
+    search(Heavy(), {"x": Uniform(0.1, 0.9)}, policy=SuccessiveHalving(4, 16), runner=runner)
+    gc.collect()
+    assert made[0]() is None
+    assert delayed
+    assert set(both._event_handlers) <= before
+
+
+def test_workers_that_nobody_could_restart_are_refused_where_pulls_have_a_limit() -> None:
+    space, policy = {"x": Uniform(0.1, 0.9)}, SuccessiveHalving(4, 16)
+    with (
+        LocalCluster(processes=False, protocol="tcp", n_workers=1, **LOOPBACK) as cluster,
+        Client(cluster) as bare,
+    ):
+        with pytest.raises(InvalidArgument, match="nanny"):
+            search(Heavy(), space, policy=policy, runner=bare, pull_seconds=1.0)
+        found = search(Heavy(), space, policy=policy, runner=bare)
+    assert found.digest == search(Heavy(), space, policy=policy).digest
+
+
+async def _no_answer(*_: Any, **__: Any) -> None:
+    await asyncio.sleep(3600)
+
+
+async def _not_installed(*_: Any, **__: Any) -> None:
+    raise ModuleNotFoundError("No module named 'lastarm'")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(_no_answer, "does not answer"), (_not_installed, "where the scheduler is")],
+)
+def test_a_scheduler_that_is_frozen_or_without_lastarm_holds_up_nobody(
+    both: Client, monkeypatch: pytest.MonkeyPatch, answer: Any, said: str
+) -> None:
+    for constant in ("dask_seats.ANSWER", "dask_seats.PATIENCE", "dask.ANSWER"):
+        monkeypatch.setattr(f"lastarm.runners.{constant}", 0.2)
+    monkeypatch.setattr(both, "_run_on_scheduler", answer)
+    with pytest.raises(Stuck, match=said):
+        search(Heavy(), LIMITS, policy=HALVING, runner=partial(Dask, client=both, lease=0.5))
+
+
+def test_states_that_are_on_the_disk_take_no_more_memory_than_is_said(
+    both: Client, tmp_path: Path
+) -> None:
+    made: list[Dask] = []
+    most = 0
+
+    def runner(arms: Arms) -> Dask:
+        made.append(Dask(arms, client=both))
+        return made[-1]
+
+    def look(_: Event) -> None:
+        nonlocal most
+        most = max(most, len(made[0]._homes._homes))
+
+    space, policy = {"x": Uniform(0.1, 0.9)}, SuccessiveHalving(16, 200)
+    found = search(
+        Heavy(),
+        space,
+        policy=policy,
+        runner=runner,
+        journal=tmp_path / "journal",
+        checkpoints=Checkpoints(memory=3 * 2**20),
+        on_event=look,
+    )
+    assert found.digest == search(Heavy(), space, policy=policy).digest
+    assert found.spent.repeated == 0
+    assert most == 2  # of a little more than a megabyte
+
+
+def test_what_a_worker_told_before_it_was_gone_counts(
+    both: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Dask(Arms(Rooted(), [{"seconds": 0.2}]), client=both)) as runner:
+
+        def survey() -> None:
+            while runner._messages.empty():
+                time.sleep(0.01)
+            runner._seats._seats = {}
+
+        runner.start(Pull(0, 1), 1)
+        monkeypatch.setattr(runner._seats, "survey", survey)
+        runner._seats._surveyed = 0.0
+        assert [type(told) for told in brought(runner)] == [Loss]
+
+
+class Saving(Rooted):
+    """Writes its states in its own way."""
+
+    def save(self, state: list[Any], path: Path) -> None:
+        path.write_text(f"{state[0]} {state[1]}")
+
+    def load(self, path: Path) -> list[Any]:
+        seconds, steps = path.read_text().split()
+        return [float(seconds), int(steps), threading.Lock()]
+
+
+def test_a_state_that_only_its_trainer_can_write_is_not_bound_to_its_worker(
+    both: Client, tmp_path: Path
+) -> None:
+    class Found(NotSent):
+        """Can be pickled by value only."""
+
+        __reduce__ = object.__reduce__
+
+    assert size_of([Found(), np.zeros(1000)]) > 8000
+    assert size_of([np.zeros(1000), threading.Lock()]) == 0
+    space = Configs([{"seconds": arm / 2000} for arm in range(12)])
+    left = tmp_path / "journal.states" / "lastarm-killed"
+    left.parent.mkdir()
+    left.touch()
+    call: dict[str, Any] = {"policy": SuccessiveHalving(12, 96), "journal": tmp_path / "journal"}
+    found = search(Saving(), space, runner=both, **call)
+    assert found.spent.repeated == 0
+    assert found.digest == search(Saving(), space, policy=call["policy"]).digest
+    assert not list(left.parent.glob("lastarm-*"))
+
+
+class Fatal(Slow):
+    """Ends its process once, where the file is."""
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        if self.notes.exists():
+            self.notes.unlink()
+            os._exit(3)
+        return Drifting.train(self, state, pulls)
+
+
+def test_a_state_is_not_lost_with_the_worker_that_it_was_sent_to(
+    both: Client, tmp_path: Path
+) -> None:
+    trainer = Fatal(tmp_path / "fatal")
+    with closing(Dask(Arms(trainer, [{"limit": 0.0}]), client=both)) as runner:
+        runner.start(Pull(0, 3), 1)
+        home = brought(runner)[0].work.worker
+        other = next(worker for worker in runner._seats.known() if worker != home)
+        trainer.notes.touch()
+        runner._submit(runner._arms.task(Pull(0, 5), 1), other)
+        lost = brought(runner)[0]
+        assert isinstance(lost, Failure)
+        assert lost.lost
+        runner.start(Pull(0, 5), 2)
+        assert brought(runner)[0].work.trained == 2
+
+
+def test_a_state_that_a_pull_has_changed_is_not_gone_on_from_again(both: Client) -> None:
+    arms = Arms(Drifting(), [{"limit": 0.0}])
+    values: list[Any] = []
+    for changed in (True, False):
+        with closing(Dask(arms, client=both)) as runner:
+            runner.start(Pull(0, 3), 1)
+            brought(runner)
+            if changed:
+                home = runner._homes._homes[0]
+                runner.start(Pull(0, 5), 1)
+                brought(runner)
+                runner._homes.put(0, home)
+                assert pickle.loads(pickle.dumps(home.state.result())).taken
+            runner.start(Pull(0, 6), 1)
+            told = brought(runner)[0]
+            assert isinstance(told, Loss)
+            assert told.work.trained == (6 if changed else 3)
+            values.append(told.value)
+    assert values[0] == values[1]
+
+
+INTERRUPTED = """
+import signal, sys, time
+from distributed import Client, LocalCluster
+from lastarm import Configs, SuccessiveHalving, search
+from lastarm.testing.runners import Drifting
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Slow(Drifting):
+    def train(self, state, pulls):
+        time.sleep(0.1)
+        return super().train(state, pulls)
+
+if __name__ == "__main__":
+    arms = Configs([{"limit": k / 20} for k in range(12)])
+    kind = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **kind) as cluster, Client(cluster) as c:
+        halving = SuccessiveHalving(12, 480)
+        found = search(Slow(), arms, policy=halving, runner=c, journal=sys.argv[1])
+    print(found.stopped_by, found.complete, found.arm)
+"""
+
+
+def test_ctrl_c_ends_in_good_order(tmp_path: Path) -> None:
+    script, journal = tmp_path / "interrupted.py", tmp_path / "journal"
+    script.write_text(INTERRUPTED)
+    with subprocess.Popen(
+        [sys.executable, str(script), str(journal)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        for _ in range(1200):
+            begun = journal.exists() and journal.read_bytes().count(b'"loss"') > 4
+            if begun or child.poll() is not None:
+                break
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=60)
+    stopped_by, complete, arm = said.split()
+    assert (child.returncode, int(stopped_by), complete) == (0, signal.SIGINT, "False")
+    assert arm != "None"
+    serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
+    found = search(Slow(tmp_path / "notes"), LIMITS, policy=HALVING, journal=journal)
+    assert found.digest == serial.digest
+    assert found.spent.repeated == 0

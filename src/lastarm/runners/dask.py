@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from lastarm.errors import InvalidArgument, LastarmError, Stuck, time_limit
 from lastarm.events import Failure, Loss, Pull, Told, Work
-from lastarm.runners.dask_seats import Seats
+from lastarm.runners.dask_seats import ANSWER, Seats
 from lastarm.runners.orders import Kit, amounts, order
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
@@ -31,6 +31,7 @@ from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 try:
     from distributed import Client, Future
 
+    from lastarm.runners.dask_homes import Home, Homes
     from lastarm.runners.dask_pulls import Begun, Errand, Left, clear_away, perform
 except ImportError as error:
     raise ImportError(
@@ -38,16 +39,10 @@ except ImportError as error:
     ) from error
 
 SHORT = 0.25  # seconds of a pull that is not worth waiting for Dask's messages
-GONE = "the Dask scheduler is gone. Resume with another client, or without one."
-
-
-class Home(NamedTuple):
-    """Where an arm's state is."""
-
-    state: Future
-    level: int
-    worker: str
-    movable: bool
+GONE = (
+    "the Dask scheduler is gone, if only for a moment: what was on its workers is lost. Go on "
+    "with a client that is connected, or without one."
+)
 
 
 @dataclass
@@ -59,6 +54,7 @@ class Flight:
     state: str  # the key that its state will have
     worker: str
     level: int  # how far the arm had come
+    home: Home | None  # where its state is, too, if it went to another worker
     in_hand: bool  # whether the worker has none before it
     since: float = math.inf  # when it began, by the monotonic clock, once that was told
 
@@ -75,7 +71,8 @@ class Dask:
     alone gives up a frozen one after minutes. Its pulls come back as failures whose worker was
     `lost`, and what it may still bring is ignored. From the third attempt on, such an arm has a
     worker to itself, so that only one that brings it down by itself is blamed. A worker whose pull
-    takes longer than `pull_seconds` is restarted, and that is the arm's failure.
+    takes longer than `pull_seconds` is restarted, and that is the arm's failure; workers that have
+    no nanny to restart them are not used then.
 
     Where a search saves its states, workers save theirs if they see the same folder.
     """
@@ -96,27 +93,30 @@ class Dask:
             )
         self._limit = time_limit("pull_seconds", pull_seconds, "the most that a pull may take")
         self._arms, self._client = arms, client
+        self._connection = client.scheduler_comm  # another one after every reconnect
         self._resources = amounts(resources)
         lease = time_limit("lease", lease, "how long a worker may give no sign of life")
-        self._seats = Seats(client, lease, self._resources)
+        self._seats = Seats(client, lease, self._resources, nannies=self._limit < math.inf)
         self._short = False  # whether pulls are
-        self._home: dict[int, Home] = {}
+        self._homes = Homes(arms.memory)
         self._flights: dict[str, Flight] = {}  # by the key of what is told
-        self._waiting: deque[Task] = deque()  # for a worker; those of suspects for one alone
+        self._waiting: deque[Task] = deque()  # for their worker, or a suspect's for one alone
         self._not_sent: deque[Told] = deque()
-        self._messages: queue.SimpleQueue[tuple[str, Left | Begun]] = queue.SimpleQueue()
+        messages: queue.SimpleQueue[tuple[str, Left | Begun]] = queue.SimpleQueue()
+        self._messages = messages
         self._kit = Kit.of(arms)
         client.subscribe_topic(
-            self._kit.identity, lambda event: self._messages.put(pickle.loads(event[1]))
+            self._kit.identity, lambda event: messages.put(pickle.loads(event[1]))
         )
         self._kits: dict[str, Future] = {}  # worker → the kit there
-        self._seen_folder = True
+        self._folder_seen = self._kit.folder is not None
         self._demand: Future | None = None
 
     @property
     def free(self) -> int:
         """How many pulls the workers can take on now."""
-        return 0 if self._waiting else sum(self._room().values())
+        # What waits for its worker holds up nobody; a suspect waits until others are done.
+        return 0 if any(map(_suspected, self._waiting)) else sum(self._room().values())
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Submit the pull to the worker that has the arm's state, if it has room, or another."""
@@ -125,7 +125,7 @@ class Dask:
 
     def wait(self, seconds: float) -> list[Told]:
         """What has come back."""
-        if self._client.status != "running":
+        if not self._connected:
             raise Stuck(GONE)
         self._submit_the_waiting()
         self._ask_for_a_worker()
@@ -138,15 +138,17 @@ class Dask:
             timeout = min(seconds, late, self._seats.until_survey)
             results += self._take(*self._messages.get(timeout=timeout))
         results += self._take_all() + self._give_up_the_late()
-        if not self._seats.until_survey and self._client.status == "running":
+        if not self._seats.until_survey and self._connected:
             self._seats.survey()
-            results += self._do_without_the_lost() + self._take_note_of_the_ended()
+            results += self._take_all()  # also of workers that are gone by now
+            if self._connected:  # else all seem to be lost, and the next wait says why
+                results += self._do_without_the_lost() + self._take_note_of_the_ended()
         return results
 
     def state(self, pull: Pull) -> Any:
         """The arm's state, from its checkpoint or from the worker that has it."""
         saved = self._arms.index.load(pull) if self._arms.index else None
-        home = self._home.get(pull.arm)
+        home = self._homes.of(pull.arm, self._seats)
         if saved is None and home and home.level == pull.upto and home.movable:
             with suppress(Exception):  # then it is not at hand
                 return home.state.result(timeout=30).state
@@ -154,16 +156,27 @@ class Dask:
 
     def close(self) -> None:
         """Cancel what is under way; what a worker has begun it brings to its end for nobody."""
+        client, identity = self._client, self._kit.identity
         with suppress(Exception):  # the cluster may be gone, and then nothing is under way
-            self._client.cancel([flight.done for flight in self._flights.values()], force=True)
-            self._client.unsubscribe_topic(self._kit.identity)
-            self._client.run_on_scheduler(
-                clear_away, identity=self._kit.identity, client=self._client.id
-            )
+            client.cancel([flight.done for flight in self._flights.values()], force=True)
+            client.unsubscribe_topic(identity)
+            # Dask forgets no handler by itself, and complains of messages that have none.
+            forget = client._event_handlers.pop
+            client.loop.add_callback(client.loop.call_later, 10, forget, identity, None)
+            if client.status == "running":
+                run, given = client._run_on_scheduler, {"identity": identity, "client": client.id}
+                client.sync(run, clear_away, **given, callback_timeout=ANSWER)
         self._flights.clear()
-        self._home.clear()
+        self._homes.clear()
         self._kits.clear()
+        self._demand = None
         self._kit.put_away()
+
+    @property
+    def _connected(self) -> bool:
+        """Whether it always was: a client that connects again has lost all that it had."""
+        client = self._client
+        return client.status == "running" and client.scheduler_comm is self._connection
 
     def _room(self) -> dict[str, int]:
         """How many pulls each worker can take on; those that can take none are not there."""
@@ -177,25 +190,27 @@ class Dask:
         return {worker: places for worker, places in room.items() if places > 0}
 
     def _submit_the_waiting(self) -> None:
-        while self._waiting:
-            task, room = self._waiting[0], self._room()
-            home = self._home.get(task.pull.arm)
-            if home and not home.movable and home.worker not in self._seats.known():
-                del self._home[task.pull.arm]
-                home = None
-            if _suspected(task):
-                fit = {home.worker} if home and not home.movable else room
-                room = {w: n for w, n in room.items() if w in fit and not self._busy(w)}
-            elif home and (home.worker in room or not home.movable):
-                room = {home.worker: 1}
-            if not room:
-                return
+        for _ in range(len(self._waiting)):
+            task = self._waiting.popleft()
+            worker = self._worker_for(task)
+            if worker is None:
+                self._waiting.append(task)
+                continue
             try:
-                self._submit(self._waiting.popleft(), max(room, key=lambda worker: room[worker]))
+                self._submit(task, worker)
             except Exception as error:
-                if self._client.status != "running":
+                if not self._connected:
                     raise Stuck(GONE) from error
                 raise
+
+    def _worker_for(self, task: Task) -> str | None:
+        """The one that has the arm's state, if that has room, or has to; else the freest."""
+        room, home = self._room(), self._homes.of(task.pull.arm, self._seats)
+        if _suspected(task):
+            room = {worker: places for worker, places in room.items() if not self._busy(worker)}
+        if home and (home.worker in room or home.pinned):
+            return home.worker if home.worker in room else None
+        return max(room, key=lambda worker: room[worker], default=None)
 
     def _busy(self, worker: str) -> int:
         return sum(flight.worker == worker for flight in self._flights.values())
@@ -205,8 +220,9 @@ class Dask:
         if isinstance(sent, Failure):
             self._not_sent.append(sent)
             return
-        home = self._home.pop(task.pull.arm, None)
-        home = home if home and home.level <= task.pull.upto else None
+        home = self._homes.pop(task.pull.arm)
+        if home and not (home.level <= task.pull.upto and (home.movable or home.worker == worker)):
+            home = None
         seat = self._seats.known()[worker]
         if worker not in self._kits:
             with warnings.catch_warnings():
@@ -231,7 +247,8 @@ class Dask:
         )
         level = max(task.known[0] if task.known else 0, home.level if home else 0)
         in_hand = self._busy(worker) < seat.slots
-        self._flights[key] = Flight(task, done, state, worker, level, in_hand)
+        elsewhere = home if home and home.worker != worker else None
+        self._flights[key] = Flight(task, done, state, worker, level, elsewhere, in_hand)
 
     def _take_all(self) -> list[Told]:
         results: list[Told] = []
@@ -252,11 +269,13 @@ class Dask:
         if level:
             state = Future(flight.state, self._client)
             # It is there already, and Dask says so only to those who had asked before.
-            self._client.loop.add_callback(self._client.futures[flight.state].finish)
-            self._home[arm] = Home(state, level, flight.worker, movable)
+            self._client.loop.add_callback(state._state.finish)
+            saved = told.saved.size if isinstance(told, Loss) and told.saved else 0
+            self._homes.put(arm, Home(state, level, flight.worker, movable, saved))
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT
-        if isinstance(told, Loss) and not told.saved and movable:
-            self._warn_of_unseen_folder()
+        if self._folder_seen and movable and isinstance(told, Loss) and not told.saved:
+            self._folder_seen = False
+            self._kit.warn_of_unseen_folder()
         return [told]
 
     def _leave(self, key: str) -> None:
@@ -274,16 +293,6 @@ class Dask:
         elif self._demand is None:
             self._demand = self._client.submit(int, pure=False, resources=self._resources or None)
 
-    def _warn_of_unseen_folder(self) -> None:
-        if self._kit.folder and self._seen_folder:
-            self._seen_folder = False
-            warnings.warn(
-                f"the workers do not see {self._kit.folder}: states stay in their memory, and "
-                "what is lost there is trained again. Put the journal, or `checkpoints`, into a "
-                "folder that all workers see.",
-                stacklevel=2,
-            )
-
     def _give_up_the_late(self) -> list[Told]:
         late = [f for f in self._flights.values() if monotonic() >= f.since + self._limit]
         for flight in late:
@@ -296,23 +305,18 @@ class Dask:
         """Forget what was on workers that are gone; their pulls begin anew, somewhere else."""
         workers = self._seats.known()
         self._kits = {worker: kit for worker, kit in self._kits.items() if worker in workers}
-        # A worker that was retired in good order has given its states to others.
-        self._home = {
-            arm: home
-            for arm, home in self._home.items()
-            if home.state.status not in ("cancelled", "lost")
-            and not self._seats.was_given_up(home.worker)
-        }
         lost = [flight for flight in self._flights.values() if flight.worker not in workers]
         for flight in lost:
             self._forget(flight)
+            if flight.home and not self._seats.was_given_up(flight.worker):
+                self._homes.put(flight.task.pull.arm, flight.home)
         return [told for flight in lost for told in self._lost(flight, "its worker died or froze")]
 
     def _take_note_of_the_ended(self) -> list[Told]:
         """Pulls that ended otherwise than by telling: what is told is here before the end."""
         ended = [key for key, flight in self._flights.items() if flight.done.status != "pending"]
         results = self._take_all()
-        if self._client.status != "running":
+        if not self._connected:
             return results  # they ended because of that, and the next wait says so
         for key in ended:
             if flight := self._flights.get(key):

@@ -43,13 +43,16 @@ def perform(
 ) -> None:
     """On a worker: train and look, leave the state here for the client, and tell it."""
     worker = get_worker()
-    before = Carried(carried[0], boxed.state, carried[1]) if boxed and carried else None
+    before = None
+    if boxed and carried and not boxed.taken:
+        before = Carried(carried[0], boxed.take(), carried[1])
     if errand.timed:
         unpacked(kit)
         worker.log_event(kit.identity, pickle.dumps((errand.key, Begun())))
     told, after = carried_on(kit, pickle.loads(sent), before, worker.id)
     task = worker.state.tasks.get(errand.key)
-    if task is None or task.state != "executing":
+    # One whose trainer uses Dask is long-running.
+    if task is None or task.state not in ("executing", "long-running"):
         return  # given up: nobody wants it
 
     async def leave(state: Boxed) -> None:

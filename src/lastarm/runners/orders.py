@@ -6,13 +6,12 @@ import pickle
 import threading
 import traceback
 import uuid
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import cloudpickle
 
 from lastarm.checkpoints import Folder
 from lastarm.disk import make_folder
@@ -21,7 +20,7 @@ from lastarm.events import Failure, Pull, Told, Work
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.sending import by_value, pickled_trainer, unpickled_trainer
-from lastarm.runners.states import States, size_of
+from lastarm.runners.states import States, packed, size_of
 
 
 class Order(NamedTuple):
@@ -73,10 +72,21 @@ class Kit(NamedTuple):
             return cls(identity, trainer, None, durable=False)
         try:
             make_folder(folder.path)
+            for left in folder.path.glob("lastarm-*"):  # by a search that was killed
+                left.unlink(missing_ok=True)
             (folder.path / identity).touch(mode=0o600)
         except OSError as error:
             raise CheckpointNotWritten(folder.path, error) from error
         return cls(identity, trainer, folder.path, folder.durable)
+
+    def warn_of_unseen_folder(self) -> None:
+        """Say that states are not saved."""
+        warnings.warn(
+            f"the workers do not see {self.folder}: states stay in their memory, and what is lost "
+            "there is trained again. Put the journal, or `checkpoints`, into a folder that all "
+            "workers see.",
+            stacklevel=2,
+        )
 
     def put_away(self) -> None:
         """Nobody needs it any more."""
@@ -98,25 +108,32 @@ class Boxed:
 
     An engine's own way of moving arrays leaves them read-only, or not aligned in memory, and then
     their sums are rounded otherwise.
+
+    It is taken out once, since a pull may change it in place.
     """
 
-    def __init__(self, state: Any, size: int) -> None:
-        self.state = state
+    def __init__(self, state: Any, size: int, *, taken: bool = False) -> None:
+        self.state, self.taken = state, taken
         self._size = size
+
+    def take(self) -> Any:
+        """The state, for a pull to go on from."""
+        self.taken, state, self.state = True, self.state, None
+        return state
 
     def __sizeof__(self) -> int:
         return self._size
 
     def __reduce__(self) -> tuple[Any, ...]:
-        try:
-            pickled = pickle.dumps(self.state, protocol=5)
-        except Exception:  # of a class that another process cannot find by name
-            pickled = cloudpickle.dumps(self.state, protocol=5)
-        return _unboxed, (pickled, self._size)
+        pickled = packed(self.state)
+        if pickled is None:
+            raise pickle.PicklingError("the state cannot leave this process")
+        # If it was taken meanwhile, in another thread, what was pickled may be half changed.
+        return _unboxed, (pickled, self._size, self.taken)
 
 
-def _unboxed(pickled: bytes, size: int) -> Boxed:
-    return Boxed(pickle.loads(pickled), size)
+def _unboxed(pickled: bytes, size: int, taken: bool) -> Boxed:
+    return Boxed(pickle.loads(pickled), size, taken=taken)
 
 
 def carried_on(

@@ -7,6 +7,8 @@ from contextlib import suppress
 from math import inf
 from typing import Any, NamedTuple
 
+import cloudpickle
+
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
@@ -129,8 +131,19 @@ class States:
 def size_of(state: Any) -> int:
     """About how many bytes it holds, without copying its arrays; 0 if it cannot be written."""
     buffers: list[pickle.PickleBuffer] = []
-    try:
-        rest = pickle.dumps(state, protocol=5, buffer_callback=buffers.append)
-    except Exception:
-        return 0
-    return len(rest) + sum(buffer.raw().nbytes for buffer in buffers)
+    rest = packed(state, buffers)
+    return len(rest) + sum(buffer.raw().nbytes for buffer in buffers) if rest else 0
+
+
+def packed(state: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes | None:
+    """A pickle, whose arrays are in it or in `buffers`; None if there can be none.
+
+    Its classes are there by reference, or by value where that does not work: see Folder.
+    """
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        with suppress(Exception):
+            if buffers is None:
+                return bytes(dumps(state, protocol=5))
+            buffers.clear()
+            return bytes(dumps(state, protocol=5, buffer_callback=buffers.append))
+    return None
