@@ -13,7 +13,7 @@ from faults.reference import ARMS, BUDGET, TABLE
 from lastarm.cli import main
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.space import Integer
 from lastarm.trainers import RecordedCurves
 

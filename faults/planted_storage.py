@@ -23,7 +23,7 @@ from lastarm.checkpoints import Folder, Index, folder
 from lastarm.events import Pull, Saved
 from lastarm.journal import Journal
 
-SEARCH = sys.modules["lastarm.search"]  # the package's own name of that is the function
+SEARCH = sys.modules["lastarm.searching"]  # the package's own name of that is the function
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from lastarm.journal import read
 from lastarm.ledger import Ledger
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.trainers import RecordedCurves
 from lastarm.trainers.recorded import Position
 

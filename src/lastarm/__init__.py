@@ -1,34 +1,38 @@
 """lastarm: find the best of many hyperparameter settings without training them all."""
 
-from lastarm.checkpoints import Checkpoints
-from lastarm.events import Closed, Failure, Loss, Opened, Pull
-from lastarm.policies import (
-    ASHA,
-    EXP3,
-    LUCB,
-    Doubling,
-    ExponentialGap,
-    Hyperband,
-    LilUCB,
-    SuccessiveElimination,
-    SuccessiveHalving,
-    SuccessiveRejects,
-    UniformAllocation,
-)
-from lastarm.policy import Policy, Rounds
-from lastarm.result import Result
-from lastarm.runners import Batched, Processes, Serial, Simulated
-from lastarm.search import search
-from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
-from lastarm.trainers import (
-    Functions,
-    Generated,
-    Program,
-    RecordedCurves,
-    RunningMean,
-    RunningMinimum,
-    Trainer,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lastarm.checkpoints import Checkpoints
+    from lastarm.events import Closed, Failure, Loss, Opened, Pull
+    from lastarm.policies import (
+        ASHA,
+        EXP3,
+        LUCB,
+        Doubling,
+        ExponentialGap,
+        Hyperband,
+        LilUCB,
+        SuccessiveElimination,
+        SuccessiveHalving,
+        SuccessiveRejects,
+        UniformAllocation,
+    )
+    from lastarm.policy import Policy, Rounds
+    from lastarm.result import Result
+    from lastarm.runners import Batched, Processes, Serial, Simulated
+    from lastarm.searching import search
+    from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
+    from lastarm.trainers import (
+        Functions,
+        Generated,
+        Program,
+        RecordedCurves,
+        RunningMean,
+        RunningMinimum,
+        Trainer,
+    )
 
 __all__ = [
     "ASHA",
@@ -70,3 +74,30 @@ __all__ = [
     "UniformAllocation",
     "search",
 ]
+
+# Where to look for a name when it is first asked for: NumPy and the rest take their time.
+_HOMES = (
+    "policies",
+    "events",
+    "policy",
+    "space",
+    "trainers",
+    "checkpoints",
+    "runners",
+    "result",
+    "searching",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            found = getattr(importlib.import_module(f"lastarm.{home}"), name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module 'lastarm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,7 +14,7 @@ from lastarm.cli.options import whole
 from lastarm.errors import whole_number
 from lastarm.policies import SuccessiveHalving, UniformAllocation
 from lastarm.result import Result
-from lastarm.search import search
+from lastarm.searching import search
 
 ARMS, BUDGET = 64, 768
 

@@ -13,7 +13,7 @@ from lastarm.policies import ASHA
 from lastarm.policies.budgeted import Budgeted
 from lastarm.result import Result
 from lastarm.runners import Serial
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.trainers import RecordedCurves
 

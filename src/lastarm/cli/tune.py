@@ -25,7 +25,7 @@ from lastarm.cli.options import (
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.trainers import AnyTrainer, Program
 
 

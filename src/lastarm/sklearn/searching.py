@@ -16,7 +16,7 @@ from lastarm.errors import AllArmsFailed
 from lastarm.events import Event, Failure, Loss
 from lastarm.policy import Policy
 from lastarm.result import Result
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.trainers import Config, arm_seed
 from lastarm.trainers.estimators import Estimator, Trained

@@ -16,7 +16,7 @@ from lastarm.journal import read
 from lastarm.policies import ASHA, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.result import Result
 from lastarm.runners import Arms, MakeRunner, Runner, Serial
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.testing.games import FINITE
 from lastarm.trainers import Config, Trainer

@@ -10,7 +10,7 @@ from lastarm.papers.jamieson2015.parts import Stopped
 from lastarm.policy import Policy
 from lastarm.result import Result
 from lastarm.runners import AnyRunner
-from lastarm.search import search
+from lastarm.searching import search
 from lastarm.signals import stop_on_signals
 from lastarm.space import Space
 

@@ -1,0 +1,32 @@
+"""Importing the package: every name is there, and nothing heavy comes with it."""
+
+import subprocess
+import sys
+
+import lastarm
+
+HEAVY = {"numpy", "numba", "scipy", "sklearn", "pandas", "rich", "click", "distributed", "ray"}
+
+
+def test_every_name_is_there_and_is_the_one_that_is_meant() -> None:
+    assert set(lastarm.__all__) <= set(dir(lastarm))
+    for name in lastarm.__all__:
+        found = getattr(lastarm, name)
+        assert found.__name__ == name
+        assert found.__module__.startswith("lastarm.")
+    assert not hasattr(lastarm, "no_such_name")
+
+
+def test_importing_it_brings_nothing_heavy() -> None:
+    code = "import sys, lastarm; print(*{name.partition('.')[0] for name in sys.modules})"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not HEAVY & set(said.stdout.split())
+
+
+def test_searching_brings_no_more_than_numpy() -> None:
+    code = (
+        "import sys; from lastarm import SuccessiveHalving, search\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert HEAVY & set(said.stdout.split()) == {"numpy"}
