@@ -154,17 +154,22 @@ def picture(found: dict[tuple[str, str, int], dict[str, float]], rungs: int, fil
             drawn = look._replace(label="" if options else name, dashes=dashes)
             rows = [found[name, faults, workers] for workers in WORKERS]
             draw(left, drawn, WORKERS, [row["busy, %"] for row in rows])
-            draw(right, drawn, WORKERS, [row["ended after, s"] for row in rows])
+            draw(right, drawn, WORKERS, [row["answer found after, s"] for row in rows])
             if not options:
                 before = [row["until the last start, %"] for row in rows]
                 left.plot(WORKERS, before, "-", lw=0.8, color=look.colour)
+                ended = [row["ended after, s"] for row in rows]
+                right.plot(WORKERS, ended, "-", lw=0.8, color=look.colour)
         right.plot([], [], color="#777777", ls=(0, (3, 2)), label=f"with {list(FAULTS)[1]}")
-        left.plot([], [], lw=0.8, color="#777777", label="until the last pull was started")
+        thin = "left: until the last start; right: until the end"
+        left.plot([], [], lw=0.8, color="#777777", label=thin)
         alone = found["Successive Halving", "no faults", 1]["ended after, s"]
         ideal = [alone / workers for workers in WORKERS]
-        right.plot(WORKERS, ideal, ":", color="#777777", label="all workers always busy")
+        right.plot(
+            WORKERS, ideal, ":", color="#777777", label="the end, were all workers always busy"
+        )
         left.set(ylabel="busy workers, %", ylim=(0, 102))
-        right.set(ylabel="simulated seconds to the end of the search")
+        right.set(ylabel="simulated seconds until the answer was found")
         for axes in (left, right):
             log(axes, "x" if axes is left else "xy")
             axes.set_xticks(WORKERS, [f"{workers:,}" for workers in WORKERS])
@@ -238,7 +243,7 @@ def main(arguments: list[str] | None = None) -> None:
     record.row("attempts, by the median", 1e6 / median(an_attempt), "a second")
     record.row(f"all {len(found) * given.seeds} schedules", took, "s")
     if plain:
-        record.note("![Busy workers and time to the end, against workers](scale.png)")
+        record.note("![Busy workers and time to the answer, against workers](scale.png)")
         record.write()
     if plain or given.figure:
         picture(found, given.rungs, given.figure or FIGURE)

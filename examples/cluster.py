@@ -1,9 +1,10 @@
 """The same search on a laptop, on a Dask cluster and on Ray: one argument differs, no answer does.
 
 `LocalCluster` and a Ray of our own stand in for clusters of yours. With those, write
-`Client("tcp://scheduler:8786")` or `ray.init("ray://head:10001")`, install lastarm on all of their
-machines, and put the journal into a folder that all of them see: then states are saved there, and
-what a lost worker had is loaded by another. Kill this script and run it again on any of them.
+`Client("tcp://scheduler:8786")`, or `ray.init("auto")` before, on a machine of Ray's; install
+lastarm on all of their machines, and put the journals into a folder that all of them see: then
+states are saved there, and what a lost worker had is loaded by another. Kill this script and run
+it again: it goes on from where it was.
 
 Needs lastarm[dask,ray].
 """
@@ -51,30 +52,31 @@ class SoftmaxRegression:
         return chances / chances.sum(axis=1, keepdims=True)
 
 
-def tune(runner: AnyRunner, **more: Any) -> str:
-    """Search, and show who performed it."""
+def tune(runner: AnyRunner, journal: str, **more: Any) -> str:
+    """Search, or go on with it, and show what was found and how busy the workers were."""
     result = search(
         SoftmaxRegression(),
         {"learning_rate": LogUniform(1e-4, 10)},
         policy=SuccessiveHalving(arms=16, budget=160),
         runner=runner,
+        journal=journal,
         **more,
     )
-    print(result.config, result.loss, result.utilisation, sep="\n", end="\n\n")
+    print(result.config, result.loss, result.utilisation or "all was done before", "", sep="\n")
     return result.digest
 
 
 def main() -> None:
     """Three times the same."""
-    digests = [tune("processes", workers=2)]
+    digests = [tune("processes", "laptop.jsonl", workers=2)]
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as client,
     ):
-        digests.append(tune(client))
-    digests.append(tune("ray", workers=2))
+        digests.append(tune(client, "dask.jsonl"))
+    digests.append(tune("ray", "ray.jsonl", workers=2))
     print("One answer:", len(set(digests)) == 1)
 
 

@@ -1,5 +1,6 @@
 """The fault campaigns: what lastarm promises under faults, tried until it would show.
 
 `make faults` runs them all in full and writes `docs/faults.md`; `make test` runs each in its short
-form (`tests/test_faults.py`). What is promised, and what is not, is in `docs/reliability.md`.
+form (`tests/test_faults.py`, F10 in `tests/test_ray.py`). What is promised, and what is not, is in
+`docs/reliability.md`.
 """

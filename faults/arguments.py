@@ -76,4 +76,4 @@ def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
     return {**seen, "other errors": 0}
 
 
-ARGUMENTS = Campaign("F14", "arguments that will not do", run, 10_000, 200)
+ARGUMENTS = Campaign("F14", "arguments that will not do", run, 10_000, 150)

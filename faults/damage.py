@@ -122,13 +122,13 @@ def _history(reference: Reference, **changed: Any) -> list[Files]:
     return [*history, files_of(reference.disk)]
 
 
-def damages(times: int, folder: Path) -> Figures:
+def damages(times: int, folder: Path, *, first: int = 0) -> Figures:
     """20 flipped bits to four truncations to one exchange, of journal and states."""
     seen: Counter[str] = Counter()
     with in_memory(folder) as place:
         damage = Damage(place)
         image = Reference(place / "image")
-        for seed in range(times):
+        for seed in range(first, first + times):
             kind, random = HARMS[seed % len(HARMS)], Random(seed)
             match kind:
                 case "flips":

@@ -23,7 +23,8 @@ from faults.engines import Engine, dask_engine, ray_engine
 from faults.replayable import replayable
 from lastarm import Configs, Result, SuccessiveHalving, search
 from lastarm.errors import Stuck
-from lastarm.events import Event, Loss
+from lastarm.events import Event, Failure, Loss
+from lastarm.runners import ATTEMPTS_OF_LOST
 from lastarm.testing.runners import Drifting
 
 KILLED, FROZEN, LOST = "killed workers", "frozen workers", "lost clusters"
@@ -47,21 +48,43 @@ class Slow(Drifting):
 
 
 class Blow:
-    """Strikes once, a moment after the nth loss, the worker that it came from or the cluster."""
+    """Strikes, a moment after the nth loss, the worker that it came from or the cluster.
 
-    def __init__(self, kind: str, engine: Engine, random: Random) -> None:
+    If `twice`, it strikes another worker, too, a moment after a pull was lost with the first: when
+    that pull is begun again, most likely. What is struck is noted before the search goes on.
+    """
+
+    def __init__(self, kind: str, engine: Engine, random: Random, *, twice: bool) -> None:
         self._kind, self._engine, self._random = kind, engine, random
-        self._left = random.randrange(1, 20)
+        self._left, self._twice = random.randrange(1, 12), twice
+        self._workers: set[int] = set()  # those that have not been struck
+        self._falling: Timer | None = None
+        self.struck = 0
+        self.attempts = 1  # the most of a pull
 
     def __call__(self, event: Event) -> None:
         """Count."""
+        if self._falling:
+            self._falling.join()
+        if isinstance(event, Loss | Failure):
+            self.attempts = max(self.attempts, event.work.attempt)
         if isinstance(event, Loss) and event.metrics:
+            worker = event.metrics["process"]
+            self._workers.add(worker)
             self._left -= 1
             if self._left == 0:
-                victim = event.metrics["process"]
-                Timer(self._random.uniform(0, 0.05), self._strike, [victim]).start()
+                self._fall_on(worker)
+        elif isinstance(event, Failure) and event.lost and self._twice and self._workers:
+            self._twice = False
+            self._fall_on(min(self._workers))
+
+    def _fall_on(self, victim: int) -> None:
+        self._workers.discard(victim)
+        self._falling = Timer(self._random.uniform(0, 0.05), self._strike, [victim])
+        self._falling.start()
 
     def _strike(self, victim: int) -> None:
+        self.struck += 1
         if self._kind == LOST:
             self._engine.end()
         else:
@@ -76,23 +99,25 @@ def _signal(process: int, number: int) -> None:
         os.kill(process, number)
 
 
-def strike(number: int, kind: str, engine: Engine, folder: Path) -> Result:
-    """A search in which that happens once, at a random moment."""
+def strike(number: int, kind: str, engine: Engine, folder: Path) -> tuple[Result, Blow]:
+    """A search in which that happens, at a random moment; to workers that die, mostly twice."""
     engine.wait_until_whole()
     found = partial(search, Slow(), ARMS, policy=HALVING, seed=number)
     journal = folder / f"{number}.jsonl" if kind == LOST or number % 2 else None
-    blow = Blow(kind, engine, Random(number))
+    blow = Blow(kind, engine, Random(number), twice=kind == KILLED and number % 3 > 0)
     try:
         result = found(runner=engine.runner, on_event=blow, journal=journal)
+        assert kind != LOST, "nobody noticed that the cluster is gone"
     except Stuck:
         if kind != LOST:
             raise
         result = found(journal=journal)
+    assert blow.struck, "nothing has happened"
     serial = found()
     blamed = result.failures.keys() - serial.failures.keys()
     assert not blamed, f"innocent arms are out: {blamed}"
     assert result.digest == serial.digest, "another digest"
-    return result
+    return result, blow
 
 
 def run(
@@ -101,26 +126,34 @@ def run(
     times: int,
     folder: Path,
 ) -> Figures:
-    """Strike so often, once a search, with what comes next on the deck."""
+    """So many searches, each struck with what comes next on the deck."""
     struck: Counter[str] = Counter()
-    repeated = 0
+    repeated = alone = 0
     with start() as engine:
         for number in range(times):
             kind = deck[number % len(deck)]
             with replayable(f"faults.engine_workers.strike({number}, {kind!r}, …)"):
                 if kind == LOST:
                     with start() as another:
-                        result = strike(number, kind, another, folder)
+                        result, blow = strike(number, kind, another, folder)
                 else:
-                    result = strike(number, kind, engine, folder)
+                    result, blow = strike(number, kind, engine, folder)
             repeated += result.spent.repeated
-            struck[kind] += 1
-    return {**struck, "other digests": 0, "arms wrongly out": 0, "pulls repeated": repeated}
+            struck[kind] += blow.struck
+            alone += blow.attempts >= ATTEMPTS_OF_LOST
+    return {
+        "searches": times,
+        **struck,
+        "searches with a pull that was lost twice": alone,
+        "other digests": 0,
+        "arms wrongly out": 0,
+        "pulls repeated": repeated,
+    }
 
 
 ON_DASK = partial(run, dask_engine, [KILLED, FROZEN, *[KILLED] * 5, LOST, *[KILLED] * 4, FROZEN])
 ON_RAY = partial(run, ray_engine, [KILLED, FROZEN, *[KILLED] * 5])
 DASK_FAULTS = Campaign(
-    "F9", "Dask's workers killed and frozen, its scheduler lost", ON_DASK, 130, 2
+    "F9", "Dask's workers killed and frozen, its scheduler lost", ON_DASK, 130, 1
 )
 RAY_FAULTS = Campaign("F10", "Ray: workers killed and frozen", ON_RAY, 35, 1)

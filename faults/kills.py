@@ -44,7 +44,7 @@ def random_kills(times: int, folder: Path) -> Figures:
     while kills.total() < times:
         searches += 1
         reference = Reference(folder / f"search-{searches}")
-        workers = 2 if kills[2] < kills[None] else None
+        workers = 2 if kills[2] <= kills[None] else None
         for number in count(1):
             fault = f"search {searches}, life {number}"
             before = reference.standing()
@@ -173,7 +173,7 @@ def _number_of_points(reference: Reference) -> int:
     return sum(call.when != "after" for call in calls)
 
 
-RANDOM_KILLS = Campaign("F1", "SIGKILL at random instants", random_kills, full=1000, short=8)
+RANDOM_KILLS = Campaign("F1", "SIGKILL at random instants", random_kills, full=1000, short=6)
 KILLS_EVERYWHERE = Campaign(
-    "F2", "SIGKILL at every call that changes the disk", kills_everywhere, full=1000, short=60
+    "F2", "SIGKILL at every call that changes the disk", kills_everywhere, full=1000, short=52
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from faults.damage import DAMAGES
+from faults.damage import DAMAGES, damages
 from faults.drift import DRIFTS
 from faults.full_disks import FULL_DISKS
 from faults.kills import KILLS_EVERYWHERE, RANDOM_KILLS
@@ -99,8 +99,8 @@ PLANTED: tuple[Planted, ...] = (
             "if not self.path.exists():",
             "if not self.path.exists() or not self.path.stat().st_size:",
         ),
-        DAMAGES,
-        250,
+        DAMAGES._replace(run=partial(damages, first=190)),  # where a journal is cut to nothing
+        60,
     ),
     Planted(
         "a torn end stays",

@@ -232,5 +232,5 @@ def _restored(image: Reference, found: list[Moment], seed: int) -> Set[Seen]:
 
 
 POWER_CUTS = Campaign(
-    "F4", "the power is cut, synced bytes and any others are left", power_cuts, 10_000, 200
+    "F4", "the power is cut, synced bytes and any others are left", power_cuts, 10_000, 150
 )

@@ -101,5 +101,5 @@ def _fault(refusals: list[Call], cause: int) -> str:
 
 
 REFUSALS = Campaign(
-    "F3", "ENOSPC and EIO at every call that changes the disk", refusals, full=1000, short=20
+    "F3", "ENOSPC and EIO at every call that changes the disk", refusals, full=1000, short=12
 )

@@ -183,4 +183,4 @@ def run(times: int, folder: Path) -> Figures:
     return {**seen, "problems": min(times, PROBLEMS), "other digests": 0}
 
 
-SCHEDULES = Campaign("F11", "workers' order, speed and luck, simulated", run, 20_000, 500)
+SCHEDULES = Campaign("F11", "workers' order, speed and luck, simulated", run, 20_000, 200)

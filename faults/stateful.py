@@ -240,4 +240,4 @@ def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
     return {**seen, "broken": 0}
 
 
-STATEFUL = Campaign("F12", "steps, failures, crashes and Ctrl-C in every order", run, 5_000, 60)
+STATEFUL = Campaign("F12", "steps, failures, crashes and Ctrl-C in every order", run, 5_000, 30)

@@ -135,4 +135,4 @@ def no_core_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_CORE, limits)
 
 
-WORKER_FAULTS = Campaign("F7", "worker processes killed, crashed, frozen, starved", run, 800, 6)
+WORKER_FAULTS = Campaign("F7", "worker processes killed, crashed, frozen, starved", run, 800, 1)

@@ -1,15 +1,29 @@
 """The fault campaigns in their short form, and planted bugs that they must catch."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from faults.all import CAMPAIGNS, PLANTED
 from faults.campaign import Campaign
+from faults.engine_workers import DASK_FAULTS, KILLED, RAY_FAULTS, strike
+from faults.engines import Engine, dask_engine
 from faults.planted import Planted
+from lastarm import UniformAllocation, search
+from lastarm.errors import AllArmsFailed
+from lastarm.events import Event, Failure, Loss, Pull, Told, Work
+from lastarm.journal import read
+from lastarm.runners import Arms
+from lastarm.testing.runners import Scripted
+
+# For F9 see below, for F10 test_ray.py.
+OTHERS = [campaign for campaign in CAMPAIGNS if campaign not in (DASK_FAULTS, RAY_FAULTS)]
 
 
-@pytest.mark.parametrize("campaign", CAMPAIGNS, ids=lambda campaign: campaign.name)
+@pytest.mark.parametrize("campaign", OTHERS, ids=lambda campaign: campaign.name)
 def test_campaign(campaign: Campaign, tmp_path: Path) -> None:
     figures = campaign.run(campaign.short, tmp_path)
     assert figures
@@ -17,5 +31,91 @@ def test_campaign(campaign: Campaign, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
 def test_a_campaign_catches(bug: Planted, tmp_path: Path) -> None:
-    with bug.plant(), pytest.raises(AssertionError):
+    with bug.plant(), pytest.raises(AssertionError) as caught:
         bug.campaign.run(bug.times, tmp_path)
+    cause = caught.value.__cause__
+    assert not isinstance(cause, NameError | AttributeError | ImportError), "badly planted"
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Engine]:
+    with dask_engine() as engine:
+        yield engine
+
+
+def test_campaign_f9(dask: Engine, tmp_path: Path) -> None:
+    _, blow = strike(0, KILLED, dask, tmp_path)
+    assert blow.struck == 1
+
+
+def test_campaign_f9_catches_a_bug(dask: Engine, tmp_path: Path) -> None:
+    with (
+        patch("lastarm.loop.ATTEMPTS_OF_LOST", 1),
+        pytest.raises(AssertionError, match="innocent arms are out"),
+    ):
+        strike(0, KILLED, dask, tmp_path)
+
+
+class Fated:
+    """A runner whose attempts end as it is written: in an error, a death of the worker, a loss."""
+
+    def __init__(self, arms: Arms, fate: str) -> None:
+        self._fate = fate
+        self._told: list[Told] = []
+
+    @property
+    def free(self) -> int:
+        return 1 - len(self._told)
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        end, work = self._fate[attempt - 1], Work(pull.upto, attempt=attempt)
+        failure = Failure(pull, "it failed", work=work, lost=end == "d")
+        self._told.append(Loss(pull, 0.5, work) if end == "l" else failure)
+
+    def wait(self, seconds: float) -> list[Told]:
+        results, self._told = self._told, []
+        return results
+
+    def state(self, pull: Pull) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+class Crash(Exception):
+    """The search is cut short."""
+
+
+@pytest.mark.parametrize("fate", ["eeddl", "dedel", "eee", "ddd", "edee", "edded"])
+def test_deaths_of_workers_are_counted_apart_from_errors(fate: str, tmp_path: Path) -> None:
+    seen: list[Event] = []
+
+    def crash(event: Event) -> None:
+        if isinstance(event, Failure) and event not in seen:
+            seen.append(event)
+            raise Crash
+
+    def go_on() -> bool:
+        try:
+            search(
+                Scripted(),
+                [{"script": [0.5]}, {"script": [0.25]}],
+                policy=UniformAllocation(2, 2),
+                runner=partial(Fated, fate=fate),
+                retries=2,
+                journal=tmp_path / "search.jsonl",
+                on_event=crash,
+            )
+        except Crash:
+            return True
+        except AllArmsFailed:
+            assert not fate.endswith("l")
+        return False
+
+    while go_on():
+        pass
+    told = [
+        event for event in read(tmp_path / "search.jsonl") if isinstance(event, Loss | Failure)
+    ]
+    assert [event.work.attempt for event in told] == [*range(1, len(fate) + 1)] * 2

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,13 +18,18 @@ import numpy as np
 import psutil
 import pytest
 
+from faults.engine_workers import KILLED, strike
+from faults.engines import Engine
+from faults.planted import mutated
 from lastarm import Checkpoints, Configs, SuccessiveHalving, UniformAllocation, search
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import read
 from lastarm.runners import Arms, Runner
-from lastarm.runners.local_ray import LocalRay, ray
-from lastarm.runners.ray import Ray
+from lastarm.runners.local_ray import UNDERTAKER, LocalRay, ray
+from lastarm.runners.orders import Kit
+from lastarm.runners.ray import Ray, _room
+from lastarm.runners.ray_head import Head
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
@@ -140,6 +146,22 @@ def test_no_worker_is_blamed_when_it_is_the_coordinator_that_was_frozen(tmp_path
         assert isinstance(told, Loss)
 
 
+ENGINE = Engine(partial(TWO, lease=3), 3.0, lambda: None, lambda: None)
+
+
+def test_campaign_f10(tmp_path: Path) -> None:
+    _, blow = strike(0, KILLED, ENGINE, tmp_path)
+    assert blow.struck == 1
+
+
+def test_campaign_f10_catches_a_bug(tmp_path: Path) -> None:
+    with (
+        mutated(Ray, "_bury", "lost=True", "lost=False"),
+        pytest.raises(AssertionError, match="innocent arms are out"),
+    ):
+        strike(0, KILLED, ENGINE, tmp_path)
+
+
 class Ill:
     """An arm does what its config's `does` says, and all is written down."""
 
@@ -190,6 +212,17 @@ def test_only_an_arm_that_brings_its_worker_down_alone_is_blamed(tmp_path: Path)
     for what, arm in lines[: starts[-1] + 1]:
         under_way = under_way | {arm} if what == "begin" else under_way - {arm}
     assert under_way == {"0"}, "all others had ended"
+
+
+def test_a_suspect_goes_on_where_its_state_is() -> None:
+    with closing(TWO(Arms(InPlace(), [{"seconds": 0.5}, {"seconds": 0.5}]))) as runner:
+        _eventually(lambda: runner.wait(0.1) == [] and all(w.ready for w in runner._workers))
+        for arm in (0, 1):
+            runner.start(Pull(arm, 1), 1)
+        for first in _waited(runner, 2):
+            runner.start(Pull(first.pull.arm, 2), 3)
+            (alone,) = _waited(runner, 1)
+            assert (alone.work.worker, alone.work.trained) == (first.work.worker, 1)
 
 
 def test_a_pull_that_takes_too_long_is_ended_with_all_that_it_started(
@@ -306,6 +339,42 @@ def test_what_an_actor_has_no_memory_for_comes_back_from_the_object_store() -> N
     assert max(held) == 3, "two, and the one that is looked at"
 
 
+def test_copies_of_what_is_saved_are_held_only_while_there_is_memory(tmp_path: Path) -> None:
+    copies: list[int] = []
+    runners: list[Ray] = []
+
+    def make(arms: Arms) -> Ray:
+        runners.append(TWO(arms))
+        return runners[0]
+
+    def watch(event: Event) -> None:
+        copies.append(sum(kept.copy is not None for kept in runners[0]._kept.values()))
+
+    found = partial(search, space=LIMITS, policy=HALVING)
+    result = found(
+        Weighty(),
+        runner=make,
+        journal=tmp_path / "j.jsonl",
+        checkpoints=Checkpoints(memory=4 * 2**20),
+        on_event=watch,
+    )
+    assert result.digest == found(Drifting()).digest
+    assert result.spent.repeated == 0
+    assert max(copies) == 3
+
+
+def test_a_folder_that_workers_do_not_see_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit_of = Kit.of
+    monkeypatch.setattr(Kit, "of", lambda arms: kit_of(arms)._replace(identity="elsewhere"))
+    found = partial(search, space=LIMITS, policy=UniformAllocation(4, 4))
+    with pytest.warns(UserWarning, match="the workers do not see") as said:
+        result = found(Drifting(), runner=TWO, journal=tmp_path / "j.jsonl")
+    assert len(said) == 1
+    assert result.digest == found(Drifting()).digest
+
+
 def test_what_cannot_be_loaded_or_written_is_said_before_anything_is_trained(
     tmp_path: Path,
 ) -> None:
@@ -368,6 +437,52 @@ def test_more_than_a_ray_of_its_own_has_is_refused(monkeypatch: pytest.MonkeyPat
         with pytest.raises(InvalidArgument, match="num_gpus=1000"):
             Ray(Arms(Drifting(), []), num_gpus=1000)
     assert started == []
+
+
+def test_what_a_pull_takes_goes_into_a_machine_as_often_as_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = {"Alive": True, "Resources": {"CPU": 1.0, "GPU": 0.3}}
+    monkeypatch.setattr(ray, "nodes", lambda: [machine, {**machine, "Alive": False}])
+    assert _room({"CPU": 0.2}) == 5
+    assert _room({"CPU": 0.2, "GPU": 0.1}) == 3
+    assert _room({"CPU": 0.3}) == 3
+
+
+def test_a_lost_head_is_noticed_however_short_the_lease_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("lastarm.runners.ray_head.monotonic", lambda: clock.now)
+    head = Head(patience=0.5)
+
+    def look_again_and_again() -> None:
+        for _ in range(5):
+            clock.now += 1.0
+            head.look()
+
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        head._addresses = [there.getsockname()]
+        look_again_and_again()
+    with pytest.raises(Stuck, match="the Ray cluster is gone"):
+        look_again_and_again()
+
+
+def test_what_is_left_of_a_killed_search_is_ended_and_nobody_else(tmp_path: Path) -> None:
+    session = tmp_path / "session"
+    session.mkdir()
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(sleeping) as foreign, subprocess.Popen([*sleeping, session]) as ours:
+        family = [str(foreign.pid), str(ours.pid)]
+        subprocess.run(
+            ["/bin/sh", "-c", UNDERTAKER, session, *family],
+            stdin=subprocess.DEVNULL,
+            check=True,
+        )
+        assert ours.wait(60) == -signal.SIGKILL
+        assert foreign.poll() is None
+        foreign.kill()
+    assert not session.exists()
 
 
 def test_nothing_listens_beyond_loopback() -> None:

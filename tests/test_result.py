@@ -186,6 +186,31 @@ def test_pulls_that_wait_for_the_worker_of_their_arm_make_nobody_busier() -> Non
     assert sheet.utilisation == Utilisation(workers=2, seconds=4.0, busy_seconds=8.0)
 
 
+def test_workers_that_come_later_are_counted_while_they_are_there_at_once() -> None:
+    sheet = Timesheet(workers=0)
+    for arm in range(4):
+        sheet.add(Pull(arm, 4), now=0.0)
+    lost = Failure(Pull(3, 4), "it died", work=Work(worker="a"), retried=True, lost=True)
+    for seconds, worker, now in ((4.0, "a", 4.0), (3.0, "b", 5.0), (2.0, "c", 8.0)):
+        sheet.add(Loss(Pull(0, 4), 0.5, Work(4, seconds, worker=worker)), now)
+    assert sheet.utilisation
+    assert sheet.utilisation.workers == 2, "c came when a and b had done what is known of them"
+    sheet.add(lost, now=9.0)
+    assert sheet.utilisation.workers == 2, "when a died, nobody knows"
+    sheet.add(Loss(Pull(1, 4), 0.5, Work(4, 2.0, worker="b")), now=10.0)
+    sheet.add(Loss(Pull(2, 4), 0.5, Work(4, 8.0, worker="d")), now=10.0)
+    assert sheet.utilisation.workers == 3
+    assert sheet.utilisation.share <= 1
+
+
+def test_the_threads_of_one_worker_that_came_later_are_counted() -> None:
+    sheet = Timesheet(workers=0)
+    for arm in range(4):
+        sheet.add(Pull(arm, 4), now=0.0)
+        sheet.add(Loss(Pull(arm, 4), 0.5, Work(4, 9.0, 0.5, "a")), now=10.0)
+    assert sheet.utilisation == Utilisation(workers=4, seconds=10.0, busy_seconds=38.0)
+
+
 def test_utilisation_in_words() -> None:
     assert str(Utilisation(1, 1234.5, 1234.5)) == (
         "1 worker was busy 100 % of 1,234 s (idle 0 s in all)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -33,14 +33,17 @@ def run(
     too, and pulls that were in flight are started again. An empty journal is not a special case.
 
     A loss counts, that is, it is told to the policy and yielded, only when it is safely in the
-    journal. A failed attempt is repeated up to `retries` times before its failure counts, and one
-    whose worker was lost at least twice. A result that comes back a second time, or from an
-    attempt that was given up, is ignored. Once `stop` says so, nothing more is started, what is in
-    flight is brought home while there is time, and the loop ends.
+    journal. A failed attempt is repeated up to `retries` times before its failure counts; those
+    whose worker was lost are counted apart, and repeated at least twice. A result that comes back
+    a second time, or from an attempt that was given up, is ignored. Once `stop` says so, nothing
+    more is started, what is in flight is brought home while there is time, and the loop ends.
     """
     stop = stop or Stop()
     to_start = deque(
         (pull, failed + 1) for pull, failed in replayed(journal.events, policy).items()
+    )
+    lost = Counter(
+        event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
     begun = {event.arm for event in journal.events if isinstance(event, Pull)}
     yield from journal.events
@@ -78,8 +81,10 @@ def run(
                 continue
             del started[result.pull]
             if isinstance(result, Failure):
+                lost[result.pull] += result.lost
+                failed = lost[result.pull] if result.lost else attempt - lost[result.pull]
                 allowed = max(retries, ATTEMPTS_OF_LOST - 1) if result.lost else retries
-                known.append(result._replace(retried=attempt <= allowed))
+                known.append(result._replace(retried=failed <= allowed))
             else:
                 known.append(result)
             journal.append(known[-1])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import accumulate
+from math import ceil
 from typing import Any
 
 from lastarm.events import Event, Failure, Loss, Pull
@@ -43,7 +45,8 @@ class Utilisation:
 class Timesheet:
     """The fold: add events with the times at which they happened, read the utilisation so far.
 
-    `workers` is how many there are when it begins. One is busy for as long as its results say that
+    `workers` is how many there are when it begins; if more are seen at work at once later, as on a
+    cluster that grows, it is the most of these. One is busy for as long as its results say that
     it trained and looked; a pull in flight counts since it was started. What a worker did that was
     lost with it, nobody knows. Results that name no worker were performed in this process, by one.
     The first `known` events are from before, and took no time.
@@ -62,7 +65,7 @@ class Timesheet:
     def __init__(self, workers: int, known: int = 0) -> None:
         self._workers = max(1, workers)
         self._known = known
-        self._named = False
+        self._there: dict[str, tuple[float, float]] = {}  # worker → at work since then, until then
         self._began: float | None = None
         self._ended: float | None = None
         self._busy = 0.0
@@ -80,8 +83,12 @@ class Timesheet:
             case Loss(pull, work=work) | Failure(pull, work=work):
                 self._ended = now
                 self._in_flight.pop(pull.arm, None)
-                self._busy += work.train_seconds + work.loss_seconds
-                self._named = self._named or work.worker != ""
+                seconds = work.train_seconds + work.loss_seconds
+                self._busy += seconds
+                if work.worker:
+                    since, until = self._there.get(work.worker, (now - seconds, now))
+                    # Of a worker that was lost one hears when another may be in its place.
+                    self._there[work.worker] = since, now if seconds else until
 
     @property
     def began(self) -> bool:
@@ -94,11 +101,20 @@ class Timesheet:
         if self._began is None or self._ended is None:
             return None
         seconds = self._ended - self._began
-        if not self._named:
+        if not self._there:
             return Utilisation(1, seconds, self._busy)
         under_way = sum(max(0.0, self._ended - since) for since in self._in_flight.values())
-        most = self._workers * seconds - self._busy  # pulls may wait for the worker of their arm
-        return Utilisation(self._workers, seconds, self._busy + max(0.0, min(under_way, most)))
+        workers = max(self._workers, self._most_at_once(seconds))
+        most = workers * seconds - self._busy  # pulls may wait for the worker of their arm
+        return Utilisation(workers, seconds, self._busy + max(0.0, min(under_way, most)))
+
+    def _most_at_once(self, seconds: float) -> int:
+        """How many must have been there: by their names, and by what they did in so much time."""
+        changes = [(since, 1) for since, _ in self._there.values()]
+        changes += [(until, -1) for _, until in self._there.values()]
+        by_name = max(accumulate(change for _, change in sorted(changes)))
+        # One name may have many threads. Clocks differ a little.
+        return max(by_name, ceil(self._busy / seconds - 0.05) if seconds else 1)
 
 
 def _s(seconds: float) -> str:

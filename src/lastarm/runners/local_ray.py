@@ -27,6 +27,16 @@ from lastarm.errors import Stuck
 __all__ = ["LocalRay", "ray"]
 
 LOOPBACK = "127.0.0.1"
+# By then, the number of a process that ended long before may be somebody else's.
+UNDERTAKER = """
+read _
+for p; do
+    case "$(cat /proc/$p/cmdline || ps -o args= -p $p)" in
+        *"$0"* | ray::*) kill -9 $p
+    esac
+done
+rm -r "$0"
+"""
 
 
 class LocalRay:
@@ -61,7 +71,7 @@ class LocalRay:
             if os.name == "posix":  # if this process is killed, some of Ray's stay for a minute
                 family = [str(process.pid) for process in self._family]
                 self._undertaker = subprocess.Popen(
-                    ["/bin/sh", "-c", 'read _; kill -9 "$@"; rm -r "$0"', self._session, *family],
+                    ["/bin/sh", "-c", UNDERTAKER, self._session, *family],
                     stdin=subprocess.PIPE,  # which ends with this process
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

@@ -26,7 +26,7 @@ from lastarm.errors import (
     time_limit,
     whole_number,
 )
-from lastarm.events import Failure, Pull, Told, Work
+from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.local_ray import LocalRay, ray
 from lastarm.runners.orders import Kit, Order, amounts, order
 from lastarm.runners.performer import Task
@@ -43,6 +43,7 @@ class Kept(NamedTuple):
     level: int
     copy: Copy | None
     home: Worker | None
+    pinned: bool = False  # to its home: there can be no copy
 
 
 class Ray:
@@ -90,9 +91,12 @@ class Ray:
         self._for_any: deque[tuple[Task, Order]] = deque()
         self._unsent: list[Told] = []  # failures of arms whose configs cannot be sent
         self._kept: dict[int, Kept] = {}
+        self._spare: dict[int, int] = {}  # arm → bytes of a copy that is saved, too; oldest first
+        self._spare_bytes = 0
         self._false_starts = 0
         self._workers: list[Worker] = []
         self._kit = Kit.of(arms)
+        self._to_be_seen = self._kit.folder is not None  # by the workers
         self._own: LocalRay | None = None
         self._head = Head(patience=self._lease)
         try:
@@ -140,7 +144,7 @@ class Ray:
         home = kept.home if kept else None
         if attempt >= ATTEMPTS_OF_LOST:
             self._alone.append((task, sent))
-        elif kept and home and (home.idle or not kept.copy):
+        elif kept and home and (home.idle or kept.pinned):
             home.queue.append((task, sent))
         else:
             self._for_any.append((task, sent))
@@ -187,11 +191,11 @@ class Ray:
         if self._solo and self._solo.task is None:
             self._solo = None
         if self._alone and not any(worker.task for worker in self._workers):
-            for worker in self._workers:
-                if worker.idle:
-                    self._solo = worker
-                    self._begin(worker, self._alone.popleft())
-                    break
+            kept = self._kept.get(self._alone[0][0].pull.arm)
+            idle = [worker for worker in self._workers if worker.idle]
+            if idle:
+                self._solo = kept.home if kept and kept.home in idle else idle[0]
+                self._begin(self._solo, self._alone.popleft())
         elif not self._alone and not self._solo:
             for worker in self._workers:
                 if worker.idle and (queue := worker.queue or self._for_any):
@@ -228,15 +232,31 @@ class Ray:
             return []
         if isinstance(answer.told, CheckpointNotWritten):
             raise answer.told
-        arm = worker.task.pull.arm
+        arm, told = worker.task.pull.arm, answer.told
         worker.task, worker.since = None, math.inf
         if answer.level:
             copy = Copy(answer.level, worker.copied) if answer.copied else None
-            self._kept[arm] = Kept(answer.level, copy, worker)
+            self._kept[arm] = Kept(answer.level, copy, worker, pinned=copy is None)
+            saved = told.saved if copy and isinstance(told, Loss) else None
+            self._do_without_copies(arm, saved)
         else:
             self._forget(arm)
         worker.copied = None
-        return [answer.told]
+        if self._to_be_seen and answer.copied and isinstance(told, Loss) and not told.saved:
+            self._to_be_seen = False
+            self._kit.warn_of_unseen_folder()
+        return [told]
+
+    def _do_without_copies(self, arm: int, saved: Saved | None) -> None:
+        """Let go of the oldest copies of what was saved, too, if they fill the memory."""
+        self._spare_bytes -= self._spare.pop(arm, 0)
+        if saved:
+            self._spare[arm] = saved.size
+            self._spare_bytes += saved.size
+        while self._spare_bytes > self._arms.memory:
+            oldest = next(iter(self._spare))
+            self._spare_bytes -= self._spare.pop(oldest)
+            self._kept[oldest] = self._kept[oldest]._replace(copy=None)
 
     def _give_up_the_late(self) -> list[Told]:
         results: list[Told] = []
@@ -310,5 +330,7 @@ def _room(needed: Mapping[str, float]) -> int:
     machines = [machine["Resources"] for machine in ray.nodes() if machine["Alive"]]
     needed = needed or {"CPU": 1}
     return sum(
-        min(int(has.get(name, 0) // amount) for name, amount in needed.items()) for has in machines
+        # 1 // 0.2 is 4.
+        min(math.floor(has.get(name, 0) / amount + 1e-9) for name, amount in needed.items())
+        for has in machines
     )

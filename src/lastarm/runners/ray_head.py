@@ -26,7 +26,7 @@ class Head:
 
     def __init__(self, patience: float) -> None:
         self.gone = False
-        self._patience = min(patience, 30.0)
+        self._patience = max(2 * LOOK, min(patience, 30.0))  # or no look would be in time
         self._addresses: list[tuple[str, int]] = []
         self._looked = self._seen = monotonic()
 

@@ -11,8 +11,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-import cloudpickle
-
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointNotWritten
 from lastarm.events import Pull, Told
@@ -20,7 +18,7 @@ from lastarm.runners.local_ray import ray
 from lastarm.runners.orders import Kit, Order, obeyed
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.sending import unpickled_trainer
-from lastarm.runners.states import States
+from lastarm.runners.states import States, packed
 
 
 class Copy(NamedTuple):
@@ -45,6 +43,7 @@ class Trainee:
         self._kit, self._name, self._memory = kit, name, memory
         sys.path.extend(entry for entry in path if entry not in sys.path)
         self._sizes: dict[int, int] = {}  # arm → bytes of what is also in the object store
+        self._size = 0  # of all of them
 
     def load(self) -> str | None:
         """Load the trainer; why that cannot be done, if so."""
@@ -67,7 +66,7 @@ class Trainee:
             with suppress(Exception):  # lost with its machine, or it cannot be loaded here
                 state = pickle.loads(ray.get(copy.at))
                 self._states.put_back(Pull(arm, copy.level), state)
-        self._sizes.pop(arm, None)
+        self._size -= self._sizes.pop(arm, 0)
         try:
             told = obeyed(self._performer, order, self._name)
         except CheckpointNotWritten as error:
@@ -75,31 +74,23 @@ class Trainee:
         held = self._states.held(arm)
         if held is None:
             return Done(told), None
-        packed = _packed(held.state)
-        if packed is not None:
-            self._sizes[arm] = len(packed)
+        copied = packed(held.state)  # the arrays of a pickle can be written to when it is loaded
+        if copied is not None:
+            self._sizes[arm] = len(copied)
+            self._size += len(copied)
             self._make_room()
-        return Done(told, held.level, packed is not None), packed
+        return Done(told, held.level, copied is not None), copied
 
     def answer(self) -> None:
         """Say that this process is not frozen, while a pull is under way."""
 
     def _make_room(self) -> None:
-        while len(self._sizes) > 1 and sum(self._sizes.values()) > self._memory:
+        while len(self._sizes) > 1 and self._size > self._memory:
             arm = next(iter(self._sizes))
-            del self._sizes[arm]
+            self._size -= self._sizes.pop(arm)
             held = self._states.held(arm)
             assert held
             self._states.take(Pull(arm, held.level), None)
-
-
-def _packed(state: Any) -> bytes | None:
-    """A pickle, whose arrays can be written to when it is loaded; None if there can be none."""
-    # By reference where that works: see Folder.
-    for dumps in (pickle.dumps, cloudpickle.dumps):
-        with suppress(Exception):
-            return dumps(state, protocol=5)
-    return None
 
 
 # A pull runs in one thread, and answers come from another.
