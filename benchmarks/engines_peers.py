@@ -27,7 +27,7 @@ def joblib_seconds(pulls: int, workers: int) -> float:
 
 def ray_tune_seconds(trials: int, pulls: int, workers: int) -> float:
     """Seconds a pull, in so many trials that report after each of so many pulls."""
-    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
     ends: list[float] = []
 
     class Ends(tune.Callback):  # type: ignore[misc]

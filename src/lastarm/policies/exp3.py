@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Iterable
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate
 from math import e, exp, log, sqrt
 from random import Random
 from typing import ClassVar
@@ -14,31 +12,32 @@ from lastarm.errors import whole_number
 from lastarm.events import Pull
 from lastarm.policies.budgeted import InRounds
 from lastarm.policies.scaled import Scaled
+from lastarm.policies.sum_tree import SumTree
 from lastarm.policy import Algorithm
 
 
-def exp3(arms: Iterable[int], budget: int, seed: int) -> Algorithm:
+def exp3(arms: range, budget: int, seed: int) -> Algorithm:
     """Their figure 1; a reward is 1 less the scaled loss."""
     live, seen, random = list(arms), Scaled(), Random(seed)
-    K, w = len(live), [1.0] * len(live)
+    K, w = len(live), SumTree([1.0] * len(live))
     gamma = min(1.0, sqrt(K * log(K) / ((e - 1) * budget)))  # corollary 3.2 with g = B
     for _ in range(budget):
-        total = sum(w)
+        total = w.total
         if random.random() < gamma:  # p_i is a mixture: uniform, or by weight
-            i = int(random.random() * len(live))
+            i = live[int(random.random() * len(live))]
         else:
-            i = bisect(list(accumulate(w[:-1])), random.random() * total)
+            i = w.at(random.random() * total)
         p = (1 - gamma) * w[i] / total + gamma / len(live)
-        arm = live[i]
-        yield from seen.look([Pull(arm, upto=seen.pulls.get(arm, 0) + 1)])
-        if arm in seen.pulls:
-            w[i] *= exp(gamma * (1 - seen.mean(arm)) / (p * K))
-        else:
-            del live[i], w[i]
+        yield from seen.look([Pull(i, upto=seen.pulls.get(i, 0) + 1)])
+        if i in seen.pulls:
+            w[i] *= exp(gamma * (1 - seen.mean(i)) / (p * K))
+        else:  # it failed
+            w[i] = 0.0
+            del live[bisect_left(live, i)]
             if not live:
                 break
         if total > 1e100:  # only the shares matter
-            w = [weight / total for weight in w]
+            w = w.divided(total)
     return seen.best()
 
 
