@@ -70,6 +70,16 @@ def tables(
     return parts
 
 
+def signs(parts: dict[str, tuple[Array, Array]]) -> None:
+    """Refuse targets that are not −1 or 1."""
+    for name, (_, y) in parts.items():
+        if not np.isin(y, (-1, 1)).all():
+            shown = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
+            raise InvalidArgument(
+                f"y_{name} holds {shown}: give -1 for one class and 1 for the other."
+            )
+
+
 def setting(config: Config, name: str, least: float = 0.0) -> float:
     """A finite number in a config, of at least `least`.
 

@@ -38,6 +38,23 @@ def compiled(function: Kernel) -> Kernel:
     return _kept(function, fastmath=False)
 
 
+def contracted(function: Kernel) -> Kernel:
+    """As `compiled`, with a product and the sum it goes into rounded once, where that is faster.
+
+    What comes out for one element does not depend on the others.
+    """
+    return _kept(function, fastmath={"contract", "nsz"})
+
+
+def reassociated(function: Kernel) -> Kernel:
+    """As `contracted`, with sums added several terms at a time.
+
+    Their order depends on how many terms there are only: sums whose length depends on which arms
+    are in a batch are not for this.
+    """
+    return _kept(function, fastmath={"contract", "reassoc", "nsz"})
+
+
 def _kept(function: Kernel, fastmath: bool | set[str]) -> Kernel:
     make = partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
     try:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
-from lastarm.batched.arrays import Array, common_level, float_type, setting, tables
-from lastarm.batched.compiled import compiled
-from lastarm.batched.samples import passes
-from lastarm.canonical import fingerprint
-from lastarm.errors import whole_number
+from lastarm.batched.arrays import setting
+from lastarm.batched.linear import LinearModels
+from lastarm.batched.linear_arms import Rule
 from lastarm.trainers import Config
 
-TILE = 64  # arms whose weights stay close to the processor while it goes through the samples
-ROWS = 128  # of VAL at a time
 
-
-@dataclass
-class Regressions:
-    """Arms: the penalty, the weights and the pulls so far of each, a row an arm."""
-
-    penalties: Array
-    weights: Array
-    pulls: NDArray[np.int64]
-
-
-class RidgeRegression:
+class RidgeRegression(LinearModels):
     """Linear regressions w·x with squared loss and no intercept, each with its own l2 penalty λ.
 
     The config is `{"lambda": λ}`. A pull is one sample (x, y): with T pulls before it, and w = 0
@@ -64,105 +46,18 @@ class RidgeRegression:
         step: float = 0.01,
         seed: int = 0,
         dtype: DTypeLike = np.float64,
+        threads: int = 1,
     ) -> None:
-        self._dtype = float_type(dtype)
-        parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
-        self._X, self._y = parts.pop("train")
-        # By columns, so that the predictions for many rows are computed at once.
-        self._looks = {name: (np.ascontiguousarray(X.T), y) for name, (X, y) in parts.items()}
-        self._step = step
-        self._seed = whole_number("seed", seed, 0, "what the order of the samples comes from")
-        if "test" in self._looks:
-            self.tests = self._tests  # without TEST there is no such method
-
-    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Regressions:
-        """Weights of 0; the arms' seeds are not needed."""
-        penalties = np.array([setting(config, "lambda") for config in configs], self._dtype)
-        weights = np.zeros((len(penalties), self._X.shape[1]), self._dtype)
-        return Regressions(penalties, weights, np.zeros(len(penalties), np.int64))
-
-    def train(self, batch: Regressions, arms: Sequence[int], pulls: int) -> None:
-        """Tile by tile of arms, through all samples."""
-        level, chosen = common_level(batch.pulls, arms), np.asarray(arms)
-        for begin in range(0, len(chosen), TILE):
-            tile = chosen[begin : begin + TILE]
-            weights = np.ascontiguousarray(batch.weights[tile].T)
-            done = level
-            for _, rows in passes(self._seed, len(self._y), level, level + pulls):
-                steps = self._step / np.sqrt(2.0 + np.arange(done, done + len(rows)))
-                doubled = (2 * steps).astype(self._dtype)
-                descend(weights, batch.penalties[tile], self._X, self._y, rows, doubled)
-                done += len(rows)
-            batch.weights[tile] = weights.T
-        batch.pulls[chosen] += pulls
-
-    def losses(self, batch: Regressions, arms: Sequence[int]) -> NDArray[np.float64]:
-        """The mean squared errors on VAL."""
-        return mean_squared_errors(batch.weights[list(arms)], *self._looks["val"])
-
-    def _tests(self, batch: Regressions, arms: Sequence[int]) -> NDArray[np.float64]:
-        return mean_squared_errors(batch.weights[list(arms)], *self._looks["test"])
-
-    def take(self, batch: Regressions, arm: int) -> Regressions:
-        """A copy of its row."""
-        return Regressions(batch.penalties[[arm]], batch.weights[[arm]], batch.pulls[[arm]])
-
-    def gather(self, ones: Sequence[Regressions]) -> Regressions:
-        """Their rows."""
-        if len(ones) == 1:
-            return ones[0]
-        return Regressions(
-            np.concatenate([one.penalties for one in ones]),
-            np.concatenate([one.weights for one in ones]),
-            np.concatenate([one.pulls for one in ones]),
+        super().__init__(
+            *(X_train, y_train, X_val, y_val, X_test, y_test),
+            learning_rate="paper",
+            eta0=2 * step,  # half the gradient, twice the step
+            fit_intercept=False,
+            samples_per_pull=1,
+            seed=seed,
+            dtype=dtype,
+            threads=threads,
         )
 
-    def fingerprint(self) -> dict[str, Any]:
-        """The sha256 of the data and the settings."""
-        data = [self._X, self._y, *(array for part in self._looks.values() for array in part)]
-        return {"data": fingerprint(data), "step": self._step, "seed": self._seed}
-
-
-@compiled
-def descend(W: Array, penalties: Array, X: Array, y: Array, rows: Array, doubled: Array) -> None:
-    """One step a sample for all columns of W, an arm each; `doubled` holds 2η.
-
-    The step on one sample and the prediction for the next go through the weights together.
-    """
-    features, arms = W.shape
-    predictions, shrink, gain = np.zeros_like(W[0]), np.empty_like(W[0]), np.empty_like(W[0])
-    for k in range(features):
-        for arm in range(arms):
-            predictions[arm] += X[rows[0], k] * W[k, arm]
-    for t in range(len(rows)):
-        x, after = X[rows[t]], X[rows[min(t + 1, len(rows) - 1)]]
-        for arm in range(arms):
-            shrink[arm] = 1 - doubled[t] * penalties[arm]
-            gain[arm] = doubled[t] * (predictions[arm] - y[rows[t]])
-            predictions[arm] = 0
-        for k in range(features):
-            weights, here, there = W[k], x[k], after[k]
-            for arm in range(arms):
-                w = shrink[arm] * weights[arm] - gain[arm] * here
-                weights[arm] = w
-                predictions[arm] += there * w
-
-
-@compiled
-def mean_squared_errors(weights: Array, columns: Array, y: Array) -> NDArray[np.float64]:
-    """Of every row of weights, on rows that are given by columns."""
-    arms, features = weights.shape
-    totals = np.zeros(arms)
-    predictions = np.empty(ROWS, y.dtype)
-    for begin in range(0, len(y), ROWS):
-        rows = min(ROWS, len(y) - begin)
-        for arm in range(arms):
-            predictions[:] = 0
-            for k in range(features):
-                w, column = weights[arm, k], columns[k, begin : begin + rows]
-                for row in range(rows):
-                    predictions[row] += w * column[row]
-            for row in range(rows):
-                error = np.float64(predictions[row] - y[begin + row])
-                totals[arm] += error * error
-    return totals / len(y)
+    def _rule_of(self, config: Config) -> Rule:
+        return self._rule._replace(alpha=setting(config, "lambda"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -16,13 +17,15 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from lastarm.batched import BatchedTrainer
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.policy import Policy
 from lastarm.sklearn.arms import policy_and_configs
 from lastarm.sklearn.results import cv_results
-from lastarm.sklearn.searching import searched
+from lastarm.sklearn.searching import FoldByFold, searched, trained_alone
+from lastarm.sklearn.supported import together
 from lastarm.space import Space
-from lastarm.trainers import arm_seed
+from lastarm.trainers import Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 
 if TYPE_CHECKING:
@@ -90,6 +93,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
 
     With refit=True the winner is trained on all rows, for as many pulls as the search gave it.
     refit="keep" keeps the very model that the search trained, at no further cost, and False none.
+
+    All settings of an SGDClassifier or SGDRegressor (or of a Pipeline that ends in one) advance
+    together in one kernel, which needs `lastarm[batched]`: of losses, all for classes, and the
+    squared error; the l2 penalty or none; constant, inverse-scaling and "optimal" steps; dense
+    rows. It makes scikit-learn's own steps, over rows in an order that all settings share, and
+    `n_jobs` are then threads. Others are trained one at a time, and `verbose` says why.
 
     A setting that raises is out, and has `error_score`; with "raise" its error ends the search.
     Ctrl-C ends it with the best so far, and with a warning. `n_jobs` are worker processes (−1: one
@@ -177,12 +186,22 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             eta=self.eta,
             seed=seed,
         )
+        workers = 1 if self.n_jobs is None else self.n_jobs
+        if workers < 0:
+            workers = max(1, (os.cpu_count() or 1) + 1 + workers)
+        workers = whole_number("workers", workers, 1, "how many settings are trained at a time")
+        kernel = together(trainer, configs, threads=workers)
+        arms: Trainer[Any] | BatchedTrainer[Any, Any] = FoldByFold(trainer)
+        if not isinstance(kernel, str):
+            arms, workers = kernel, 1
+        elif self.verbose:
+            print(f"HalvingSearch trains one setting at a time: {kernel}")
         self.result_, told = searched(
-            trainer,
+            arms,
             policy,
             configs,
             seed=seed,
-            n_jobs=self.n_jobs,
+            workers=workers,
             error_score=self.error_score,
             progress=bool(self.verbose),
         )
@@ -210,10 +229,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             config, own_seed = configs[best], arm_seed(seed, best)
             if self.refit == "keep":
                 # One that cannot be pickled is gone with its worker, and is trained again.
-                state = self.result_.state or trainer.train(trainer.start(config, own_seed), pulls)
+                state = self.result_.state or trained_alone(arms, config, own_seed, pulls)
                 self.best_estimator_ = state.model
             else:
-                self.best_estimator_ = trainer.on_all_rows(config, own_seed, pulls)
+                trains = trainer if isinstance(kernel, str) else kernel
+                self.best_estimator_ = trains.on_all_rows(config, own_seed, pulls)
             self.refit_time_ = perf_counter() - began
         return self
 

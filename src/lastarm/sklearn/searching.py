@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import warnings
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
+from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.errors import AllArmsFailed
 from lastarm.events import Event, Failure, Loss
 from lastarm.policy import Policy
 from lastarm.result import Result
 from lastarm.searching import search
 from lastarm.space import Configs
-from lastarm.trainers import Config, arm_seed
+from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator, Trained
 
 
@@ -27,12 +27,12 @@ class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
 
 
 def searched(
-    trainer: Estimator,
+    trainer: Trainer[Any] | BatchedTrainer[Any, Any],
     policy: Policy,
     configs: list[dict[str, Any]],
     *,
     seed: int,
-    n_jobs: int | None,
+    workers: int,
     error_score: float | Literal["raise"],
     progress: bool,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
@@ -46,12 +46,9 @@ def searched(
             case Loss() | Failure(retried=False):
                 told[event.pull.arm].append(event)
 
-    workers = 1 if n_jobs is None else n_jobs
-    if workers < 0:
-        workers = max(1, (os.cpu_count() or 1) + 1 + workers)
     try:
         result = search(
-            FoldByFold(trainer),
+            trainer,
             Configs(configs),
             policy=policy,
             workers=workers,
@@ -92,17 +89,31 @@ class FoldByFold:
 
     def loss(self, state: Trained) -> Mapping[str, float]:
         """The mean, and what it is the mean of."""
-        losses = self._trainer.losses(state)
-        scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
-        return {"loss": float(np.mean(losses)), **scores}
+        return fold_by_fold(self._trainer.losses(state))
 
 
-def _raise_again(trainer: Estimator, config: Config, seed: int, failure: Failure) -> None:
+def fold_by_fold(losses: Sequence[float]) -> dict[str, float]:
+    """The mean of the losses of all folds, and the score of each."""
+    scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
+    return {"loss": float(np.mean(losses)), **scores}
+
+
+def trained_alone(
+    trainer: Trainer[Any] | BatchedTrainer[Any, Any], config: Config, seed: int, pulls: int
+) -> Any:
+    """The state of an arm after so many pulls, trained here and now, and looked at."""
+    alone: Any = Single(cast(Any, trainer)) if is_batched(trainer) else trainer
+    state = alone.train(alone.start(config, seed), pulls)
+    alone.loss(state)
+    return state
+
+
+def _raise_again(trainer: Any, config: Config, seed: int, failure: Failure) -> None:
     """The error of an arm itself: it is trained again, here, since only its words are told."""
     arm, upto = failure.pull.arm, failure.pull.upto
     if failure.traceback:  # else its worker died, and so might we
         try:
-            trainer.losses(trainer.train(trainer.start(config, arm_seed(seed, arm)), upto))
+            trained_alone(trainer, config, arm_seed(seed, arm), upto)
         except SystemExit as end:
             raise RuntimeError(f"{dict(config)} failed: {failure.error}") from end
     raise RuntimeError(f"{dict(config)} failed: {failure.error}\n{failure.traceback}".rstrip())

@@ -110,7 +110,7 @@ class Estimator:
         seed: int = 0,
         threads: int | None = 1,
     ) -> None:
-        final = _final(estimator)
+        final = final_step(estimator)
         if isinstance(final, type) or not hasattr(final, "get_params"):
             raise InvalidArgument(
                 f"{final!r} is no estimator. Give one like SGDClassifier(), with its brackets."
@@ -139,10 +139,10 @@ class Estimator:
         if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
             self._y = self._y.ravel()
         self.splits = self._splits(split, test, validation, cv, is_classifier(final))
-        self._classes = None  # all there are, also those that a small TRAIN lacks
+        self.classes = None  # all there are, also those that a small TRAIN lacks
         if is_classifier(final):
             labels = np.unique(self._y)
-            self._classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
+            self.classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method
@@ -151,7 +151,7 @@ class Estimator:
         """Unfitted models with these settings."""
         settings = {name: clone(value, safe=False) for name, value in config.items()}
         models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
-        final = _final(models[0])
+        final = final_step(models[0])
         prefix = f"{models[0].steps[-1][0]}__" if isinstance(models[0], Pipeline) else ""
         counted = f"{prefix}{_counted(final)}"
         if counted in config:
@@ -165,11 +165,11 @@ class Estimator:
         """The same models, trained `pulls` pulls further."""
         upto = state.pulls + pulls
         with self._threads():
-            for model, fold in zip(state.models, self._folds(state), strict=True):
+            for model, fold in zip(state.models, self.folds(state), strict=True):
                 if state.pulls == 0 and fold.transformers is not None:
                     model.steps[:-1] = fold.transformers.steps
-                lesson = Lesson(fold.X_train, fold.y_train, self._classes, self.pulls_per_step)
-                further(_final(model), lesson, state.pulls, upto, state.seed)
+                lesson = Lesson(fold.X_train, fold.y_train, self.classes, self.pulls_per_step)
+                further(final_step(model), lesson, state.pulls, upto, state.seed)
         state.pulls = upto
         return state
 
@@ -182,8 +182,8 @@ class Estimator:
         if callable(self.scoring):  # it may want to see the whole pipeline, and the rows as given
             return self._losses(state, "validation")
         with self._threads():
-            judged = zip(state.models, self._folds(state), strict=True)
-            return [self._loss(_final(model), *fold[3:]) for model, fold in judged]
+            judged = zip(state.models, self.folds(state), strict=True)
+            return [self._loss(final_step(model), *fold[3:]) for model, fold in judged]
 
     def _test(self, state: Trained) -> float:
         """What TEST says of them, in the mean."""
@@ -191,17 +191,20 @@ class Estimator:
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with these settings that has learnt from all rows there are, also VAL."""
-        model = self.start(config, seed).models[0]
-        rows = self._X
         with self._threads():
-            if isinstance(model, Pipeline) and len(model) > 1:
-                transformers = model[:-1]
-                Randomness(transformers, self.seed).of(0)
-                rows = transformers.fit_transform(rows, self._y)
-                model.steps[:-1] = transformers.steps
-            lesson = Lesson(rows, self._y, self._classes, self.pulls_per_step)
-            further(_final(model), lesson, 0, pulls, seed)
+            model, lesson = self.begun_on_all_rows(config, seed)
+            further(final_step(model), lesson, 0, pulls, seed)
         return model
+
+    def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
+        """A model that has learnt nothing but its transformers, and all rows to learn from."""
+        model, rows = self.start(config, seed).models[0], self._X
+        if isinstance(model, Pipeline) and len(model) > 1:
+            transformers = model[:-1]
+            Randomness(transformers, self.seed).of(0)
+            rows = transformers.fit_transform(rows, self._y)
+            model.steps[:-1] = transformers.steps
+        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step)
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the rows, of the split and of the estimator's settings."""
@@ -272,7 +275,7 @@ class Estimator:
             self._parts[i, part] = _cut(self._X, rows), _cut(self._y, rows)
         return self._parts[i, part]
 
-    def _folds(self, state: Trained) -> list[Fold]:
+    def folds(self, state: Trained) -> list[Fold]:
         """The folds for arms whose transformers are set like this one's."""
         key: tuple[Any, ...] = ()
         if isinstance(self.estimator, Pipeline):
@@ -326,7 +329,8 @@ def _cut(X: Any, rows: Any) -> Any:
     return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
-def _final(model: Any) -> Any:
+def final_step(model: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
