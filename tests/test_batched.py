@@ -24,7 +24,8 @@ from lastarm import (
 )
 from lastarm.batched import Single, SomeFailed, Together
 from lastarm.batched.completion import MatrixCompletion
-from lastarm.batched.kernel_svm import BLOCK, KernelSVM
+from lastarm.batched.kernel_svm import KernelSVM
+from lastarm.batched.pegasos import POINTS
 from lastarm.batched.ridge import RidgeRegression
 from lastarm.batched.samples import order
 from lastarm.errors import InvalidArgument
@@ -412,7 +413,7 @@ def test_ridge_is_the_formula_step_by_step() -> None:
 @pytest.mark.parametrize("sigmoid", [None, 30.0])
 def test_the_kernel_svm_is_the_figure_step_by_step(sigmoid: float | None) -> None:
     random = np.random.default_rng(0)
-    points, T = BLOCK + 40, BLOCK + 100
+    points, T = 2 * POINTS + 40, 2 * POINTS + 100
     X = random.normal(size=(points + 30, 3))
     y = np.where(X[:, 0] ** 2 > 0.5 + 0.3 * random.normal(size=len(X)), 1.0, -1.0)
     trainer = KernelSVM(X[:points], y[:points], X[points:], y[points:], seed=5, sigmoid=sigmoid)

@@ -9,29 +9,35 @@ numbers are the same to the last bit whichever models are beside it.
 
 from __future__ import annotations
 
+from math import log
+from typing import cast
+
 import numpy as np
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.compiled import compiled, contracted, reassociated
+from lastarm.batched.powers import powers, powers_single
 
 BLOCK = 8
+PER_BIT = -1 / log(2)
 LARGEST = 1e12  # a gradient beyond this is cut off, as scikit-learn does
 
 HINGE, PERCEPTRON, SQUARED_HINGE, MODIFIED_HUBER, LOG, SQUARED = range(6)
+ZEROTH, FIRST, SECOND, EVEN = (cast(int, np.uint64(n)) for n in (0, 1, 2, BLOCK - 2))
 
 
 @compiled
 def descend(
     weights: Array,
     intercepts: Array,
-    alphas: Array,
-    steps: Array,
-    offsets: Array,
+    pace: Array,
+    penalties: Array,
+    least: Array,
+    lifts: Array,
     which: Array,
     bounds: Array,
     losses: Array,
-    lifted: Array,
-    least: Array,
+    column: Array,
     factors: Array,
     X: Array,
     Y: Array,
@@ -40,20 +46,20 @@ def descend(
 ) -> None:
     """One step a sample for every row of `weights`, a model each.
 
-    Models `bounds[g]` to `bounds[g + 1]` are group g: of one loss, with an intercept if `lifted`.
-    A model's target is the column of `Y` that `which` names. The step that comes after t others
-    is `steps · factors[g]`, or 1/(α·(offset + t)) in a group that has offsets of more than 0.
-    It leaves at least `least[g]` times the weights that were there.
+    Models `bounds[g]` to `bounds[g + 1]` are of one loss. A model's target is the column of `Y`
+    that `which` names. With a, b, c, d as its `pace`, the step that comes after t others is of
+    length (a + b·f)/(c + d·t), where f is in the row of the sample and its `column` of `factors`.
+    A step leaves at least `least` times the weights that were there, and counts `lifts` times for
+    the intercept.
     """
     models, features = weights.shape
     kind = weights.dtype
-    penalties, lengths = alphas.astype(kind), steps.astype(kind)
     x = np.empty((BLOCK, features), kind)
     products = np.empty((BLOCK, BLOCK), kind)
     targets = np.empty((BLOCK, models), kind)
     predictions = np.empty((BLOCK, models), kind)
     changes = np.zeros((BLOCK, models), kind)
-    kept, eta = np.empty(models, kind), np.empty(models, kind)
+    kept, eta, work = np.empty(models, kind), np.empty(models, kind), np.empty(models, kind)
     for begin in range(0, len(rows), BLOCK):
         count = min(BLOCK, len(rows) - begin)
         for t in range(count):
@@ -73,30 +79,45 @@ def descend(
         predict(x, x, products)
         predict(weights, x, predictions)
         kept[:] = 1
-        for g in range(len(losses)):
-            low, high = bounds[g], bounds[g + 1]
-            rate, turn = factors[g, begin : begin + count], done + begin
-            walk(
-                low,
-                high,
-                losses[g],
-                lifted[g],
-                kind.type(least[g]),
-                rate,
-                turn,
-                lengths,
-                alphas,
-                offsets,
-                penalties,
-                predictions,
-                targets,
-                changes,
-                products,
-                intercepts,
-                kept,
-                eta,
-            )
+        for t in range(np.uint64(count)):
+            set_steps(eta, pace, factors, column, begin, t, done)
+            correct(t, predictions, products, changes, kept, intercepts)
+            for g in range(len(losses)):
+                step(
+                    t,
+                    bounds[g],
+                    bounds[g + 1],
+                    losses[g],
+                    predictions,
+                    targets,
+                    eta,
+                    work,
+                    changes,
+                )
+            shrink(t, changes, eta, penalties, least, kept, lifts, intercepts)
         change(weights, x, changes, kept)
+
+
+# In what follows no index has a sign: looking whether one is negative would cost as much as all
+# the rest. Nor are there slices, each of which is counted as a user of its array.
+
+
+@contracted
+def set_steps(
+    eta: Array, pace: Array, factors: Array, column: Array, begin: int, t: int, done: int
+) -> None:
+    """How long the next step of each model is."""
+    sample = np.uint64(begin) + np.uint64(t)
+    turn = np.float64(np.uint64(done) + sample)
+    a, b, c, d = ZEROTH, FIRST, SECOND, FIRST + SECOND
+    if factors.shape[1] == 1:
+        factor = factors[sample, ZEROTH]
+        for i in range(np.uint64(len(eta))):
+            eta[i] = (pace[a, i] + pace[b, i] * factor) / (pace[c, i] + pace[d, i] * turn)
+    else:
+        for i in range(np.uint64(len(eta))):
+            factor = factors[sample, column[i]]
+            eta[i] = (pace[a, i] + pace[b, i] * factor) / (pace[c, i] + pace[d, i] * turn)
 
 
 @reassociated
@@ -127,78 +148,103 @@ def predict(weights: Array, x: Array, predictions: Array) -> None:
 
 
 @contracted
-def walk(
-    low: np.uint64,
-    high: np.uint64,
+def correct(
+    t: int,
+    predictions: Array,
+    products: Array,
+    changes: Array,
+    kept: Array,
+    intercepts: Array,
+) -> None:
+    """The predictions for sample t, after the steps that were taken before in the block."""
+    models = np.uint64(len(kept))
+    for i in range(models):
+        predictions[t, i] = kept[i] * predictions[t, i] + intercepts[i]
+    for u in range(ZEROTH, t & EVEN, SECOND):  # two at a time: a loop has its price
+        v = u + FIRST
+        g, h = products[t, u], products[t, v]
+        for i in range(models):
+            p = predictions[t, i] + g * changes[u, i]
+            predictions[t, i] = p + h * changes[v, i]
+    if t & FIRST:
+        u = t - FIRST
+        g = products[t, u]
+        for i in range(models):
+            predictions[t, i] += g * changes[u, i]
+
+
+@contracted
+def step(
+    t: int,
+    low: int,
+    high: int,
     loss: int,
-    lifted: bool,
-    least: float,
-    rate: Array,
-    turn: int,
-    lengths: Array,
-    alphas: Array,
-    offsets: Array,
-    penalties: Array,
     predictions: Array,
     targets: Array,
-    changes: Array,
-    products: Array,
-    intercepts: Array,
-    kept: Array,
     eta: Array,
+    work: Array,
+    changes: Array,
 ) -> None:
-    """The steps of one group through a block: by how much of each sample its weights change.
-
-    That is −η times the derivative of the loss. Before it, the penalty takes its share of the
-    weights, and so of all changes that the block has made before.
-
-    The indices have no sign: looking whether one is negative would cost as much as all the rest.
-    """
-    zero, one, two = kept.dtype.type(0), kept.dtype.type(1), kept.dtype.type(2)
-    most = kept.dtype.type(LARGEST)
-    for t in range(np.uint64(len(rate))):
-        if offsets[low] > 0:
-            now = turn + np.float64(t)
-            for i in range(low, high):
-                eta[i] = 1 / (alphas[i] * (offsets[i] + now))
-        else:
-            factor = kept.dtype.type(rate[t])
-            for i in range(low, high):
-                eta[i] = lengths[i] * factor
+    """By how much of sample t the weights change: −η times the derivative of the loss."""
+    zero, one, two = eta.dtype.type(0), eta.dtype.type(1), eta.dtype.type(2)
+    most = eta.dtype.type(LARGEST)
+    if loss == SQUARED:
         for i in range(low, high):
-            predictions[t, i] = kept[i] * predictions[t, i] + intercepts[i]
-        for u in range(t):
-            product = products[t, u]
-            for i in range(low, high):
-                predictions[t, i] += product * changes[u, i]
-        if loss == SQUARED:
-            for i in range(low, high):
-                slope = max(-most, min(most, predictions[t, i] - targets[t, i]))
-                changes[t, i] = -eta[i] * slope
-        elif loss in (HINGE, PERCEPTRON):
-            margin = one if loss == HINGE else zero
-            for i in range(low, high):
-                y = targets[t, i]
-                changes[t, i] = eta[i] * y if predictions[t, i] * y <= margin else zero
-        elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
-            steepest = two if loss == MODIFIED_HUBER else most / two
-            for i in range(low, high):
-                y = targets[t, i]
-                missing = max(zero, min(steepest, one - predictions[t, i] * y))
-                changes[t, i] = eta[i] * two * y * missing
-        else:
-            for i in range(low, high):
-                y = targets[t, i]
-                changes[t, i] = eta[i] * y / (one + np.exp(predictions[t, i] * y))
-        if lifted:
-            for i in range(low, high):
-                intercepts[i] += changes[t, i]
+            slope = max(-most, min(most, predictions[t, i] - targets[t, i]))
+            changes[t, i] = -eta[i] * slope
+    elif loss in (HINGE, PERCEPTRON):
+        margin = one if loss == HINGE else zero
         for i in range(low, high):
-            eta[i] = max(least, one - eta[i] * penalties[i])  # what is left of the weights
-            kept[i] *= eta[i]
-        for u in range(t):
-            for i in range(low, high):
-                changes[u, i] *= eta[i]
+            y = targets[t, i]
+            changes[t, i] = eta[i] * y if predictions[t, i] * y <= margin else zero
+    elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
+        steepest = two if loss == MODIFIED_HUBER else most / two
+        for i in range(low, high):
+            y = targets[t, i]
+            missing = max(zero, min(steepest, one - predictions[t, i] * y))
+            changes[t, i] = eta[i] * two * y * missing
+    else:
+        for i in range(low, high):
+            work[i] = abs(predictions[t, i] * targets[t, i])
+        powers_of_e = work[low:high]
+        if eta.itemsize == 8:
+            powers(PER_BIT, powers_of_e, powers_of_e)
+        else:
+            powers_single(PER_BIT, powers_of_e, powers_of_e)
+        for i in range(low, high):
+            y, small = targets[t, i], work[i]
+            part = small if predictions[t, i] * y > zero else one
+            changes[t, i] = eta[i] * y * part / (one + small)  # 1/(1 + e^z)
+
+
+@contracted
+def shrink(
+    t: int,
+    changes: Array,
+    eta: Array,
+    penalties: Array,
+    least: Array,
+    kept: Array,
+    lifts: Array,
+    intercepts: Array,
+) -> None:
+    """What step t does beside: the intercepts, and the penalty on all that was there before."""
+    models, one = np.uint64(len(kept)), kept.dtype.type(1)
+    for i in range(models):
+        intercepts[i] += lifts[i] * changes[t, i]
+    for i in range(models):
+        eta[i] = max(least[i], one - eta[i] * penalties[i])  # what is left of the weights
+    for i in range(models):
+        kept[i] *= eta[i]
+    for u in range(ZEROTH, t & EVEN, SECOND):
+        v = u + FIRST
+        for i in range(models):
+            changes[u, i] *= eta[i]
+            changes[v, i] *= eta[i]
+    if t & FIRST:
+        u = t - FIRST
+        for i in range(models):
+            changes[u, i] *= eta[i]
 
 
 @reassociated

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.batched.arrays import Array, common_level, float_type, setting, tables
-from lastarm.batched.compiled import compiled, dot
+from lastarm.batched.pegasos import POINTS, SAMPLES, add_errors, loaded, pegasos, unload
 from lastarm.batched.samples import order, passes
 from lastarm.canonical import fingerprint
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.trainers import Config
 
-BLOCK = 512  # points to which distances are known at a time
 PIECE = 256  # pulls in one call of the kernel
 
 
@@ -94,7 +92,7 @@ class KernelSVM:
         # In the order of the first pass, so that points seen so far come first; by columns, so
         # that the distances to many points are computed at once.
         first = order(self._seed, len(y), 0)
-        self._columns, self._y = np.ascontiguousarray(X[first].T), y[first]
+        self._columns, self._y = _in_chunks(X[first].T), y[first]
         self._position = np.argsort(first)
         self._looks = parts
         if "test" in parts:
@@ -116,21 +114,27 @@ class KernelSVM:
                 batch.counts, min(max(seen, 2 * batch.counts.shape[1]), points)
             )
         chosen, gammas, bounds = _by_gamma(batch, arms)
-        factors = self._factors(batch, chosen, seen)
+        factors = loaded(batch.counts, chosen, seen, self._y)
         penalties, done = batch.penalties[chosen], level
-        for _, rows in passes(self._seed, points, level, level + pulls, PIECE):
+        for number, rows in passes(self._seed, points, level, level + pulls, PIECE):
+            begin = done % points
+            end = begin + len(rows)
+            first = begin - begin % SAMPLES
+            blocks = order(self._seed, points, number)[first : end + -end % SAMPLES]
             pegasos(
                 factors,
                 penalties,
-                gammas.astype(self._dtype),
+                gammas,
                 bounds,
                 self._columns,
                 self._y,
-                self._position[rows],
-                done,
+                self._position[blocks],
+                begin - first,
+                end - first,
+                done - begin + first,
             )
             done += len(rows)
-        batch.counts[chosen, :seen] = factors * self._y[:seen]
+        unload(factors, batch.counts, chosen, seen, self._y)
         batch.pulls[chosen] += pulls
 
     def losses(self, batch: Machines, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -144,7 +148,7 @@ class KernelSVM:
         X, y = self._looks[part]
         chosen, gammas, bounds = _by_gamma(batch, arms)
         seen = min(int(batch.pulls[chosen].max()), len(self._y))
-        factors = self._factors(batch, chosen, seen)
+        factors = loaded(batch.counts, chosen, seen, self._y)
         scales = (self._sigmoid or 0.0) / (
             batch.penalties[chosen] * np.maximum(batch.pulls[chosen], 1)
         )
@@ -154,7 +158,7 @@ class KernelSVM:
             add_errors(
                 factors,
                 scales,
-                gammas.astype(self._dtype),
+                gammas,
                 bounds,
                 self._columns,
                 X[rows],
@@ -164,10 +168,6 @@ class KernelSVM:
         losses = np.empty(len(chosen))
         losses[_ranks(batch, arms)] = totals / len(y)
         return losses
-
-    def _factors(self, batch: Machines, arms: NDArray[np.int64], seen: int) -> Array:
-        """α_j y_j, a row an arm and a column a point."""
-        return (batch.counts[arms, :seen] * self._y[:seen]).astype(self._dtype)
 
     def take(self, batch: Machines, arm: int) -> Machines:
         """A copy of its row, as far as the arm itself has seen points."""
@@ -192,12 +192,18 @@ class KernelSVM:
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the data and the settings."""
-        data = [
-            self._columns,
-            self._y,
-            *(array for part in self._looks.values() for array in part),
-        ]
+        columns = self._columns.swapaxes(0, 1).reshape(self._columns.shape[1], -1)
+        looks = (array for part in self._looks.values() for array in part)
+        data = [columns[:, : len(self._y)], self._y, *looks]
         return {"data": fingerprint(data), "sigmoid": self._sigmoid, "seed": self._seed}
+
+
+def _in_chunks(columns: Array) -> Array:
+    """Cut after every so many points; the last chunk is filled up with 0."""
+    features, points = columns.shape
+    whole = np.zeros((features, points + -points % POINTS), columns.dtype)
+    whole[:, :points] = columns
+    return np.ascontiguousarray(whole.reshape(features, -1, POINTS).swapaxes(0, 1))
 
 
 def _widened(counts: NDArray[np.int32], points: int) -> NDArray[np.int32]:
@@ -217,100 +223,3 @@ def _by_gamma(
     chosen = np.asarray(arms)[_ranks(batch, arms)]
     gammas, begins = np.unique(batch.gammas[chosen], return_index=True)
     return chosen, gammas, np.append(begins, len(chosen))
-
-
-@compiled
-def mistaken(factors: Array, bounds: Array) -> NDArray[np.bool_]:
-    """Of which points any arm of each γ has made a mistake: κ is wanted of those only."""
-    wanted = np.zeros((len(bounds) - 1, factors.shape[1]), np.bool_)
-    for group in range(len(wanted)):
-        for arm in range(bounds[group], bounds[group + 1]):
-            for point in range(factors.shape[1]):
-                wanted[group, point] |= factors[arm, point] != 0
-    return wanted
-
-
-@compiled
-def add_similar(
-    x: Array,
-    columns: Array,
-    begin: int,
-    end: int,
-    factors: Array,
-    wanted: Array,
-    gammas: Array,
-    bounds: Array,
-    work: Array,
-    sums: Array,
-) -> None:
-    """Add Σ_j α_j y_j κ(x_j, x) over points `begin` to `end` to the sum of each arm."""
-    squared, similar = work[0, : end - begin], work[1, : end - begin]
-    squared[:] = 0
-    for k in range(len(x)):
-        own, others = x[k], columns[k, begin:end]
-        for point in range(len(others)):
-            difference = own - others[point]
-            squared[point] += difference * difference
-    for group in range(len(gammas)):
-        asked = wanted[group, begin:end]
-        for point in range(len(asked)):
-            similar[point] = exp(-gammas[group] * squared[point]) if asked[point] else 0
-        for arm in range(bounds[group], bounds[group + 1]):
-            sums[arm] += dot(factors[arm, begin:end], similar)
-
-
-@compiled
-def pegasos(
-    factors: Array,
-    penalties: Array,
-    gammas: Array,
-    bounds: Array,
-    columns: Array,
-    y: Array,
-    positions: Array,
-    done: int,
-) -> None:
-    """One step a sample for all rows of `factors`, which holds α_j y_j, an arm each."""
-    wanted = mistaken(factors, bounds)
-    work, sums = np.empty((2, BLOCK), y.dtype), np.empty(len(penalties), y.dtype)
-    for step in range(len(positions)):
-        i, t = positions[step], done + step + 1
-        x = columns[:, i].copy()
-        sums[:] = 0
-        seen = min(t - 1, len(y))
-        for begin in range(0, seen, BLOCK):
-            end = min(begin + BLOCK, seen)
-            add_similar(x, columns, begin, end, factors, wanted, gammas, bounds, work, sums)
-        for group in range(len(gammas)):
-            for arm in range(bounds[group], bounds[group + 1]):
-                if y[i] * sums[arm] / (penalties[arm] * t) < 1:
-                    factors[arm, i] += y[i]
-                    wanted[group, i] = True
-
-
-@compiled
-def add_errors(
-    factors: Array,
-    scales: Array,
-    gammas: Array,
-    bounds: Array,
-    columns: Array,
-    X: Array,
-    y: Array,
-    totals: Array,
-) -> None:
-    """Add the errors on some rows to the total of each arm; scales of 0 mean the 0/1 loss."""
-    wanted, seen = mistaken(factors, bounds), factors.shape[1]
-    work, sums = np.empty((2, BLOCK), y.dtype), np.empty(len(scales), y.dtype)
-    for row in range(len(y)):
-        x = X[row]
-        sums[:] = 0
-        for begin in range(0, seen, BLOCK):
-            end = min(begin + BLOCK, seen)
-            add_similar(x, columns, begin, end, factors, wanted, gammas, bounds, work, sums)
-        for arm in range(len(scales)):
-            margin = np.float64(y[row] * sums[arm])
-            if scales[arm] > 0:
-                totals[arm] += 1 / (1 + exp(scales[arm] * margin))
-            elif not margin > 0:
-                totals[arm] += 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from math import inf, sqrt
+from math import inf, isnan, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -72,17 +72,19 @@ class Rule(NamedTuple):
         return self
 
     @property
-    def kind(self) -> tuple[int, str, float, bool]:
-        """What models have in common that are stepped in one loop."""
-        power = self.power_t if self.learning_rate == "invscaling" else 0.0
-        return LOSSES[self.loss], self.learning_rate, power, self.fit_intercept
+    def pace(self) -> tuple[float, float, float, float]:
+        """a, b, c, d: η is (a + b·f)/(c + d·t), where f is what `falls` says of t."""
+        match self.learning_rate:
+            case "constant":
+                return self.eta0, 0, 1, 0
+            case "optimal":
+                return 1, 0, 1 / sqrt(1 / sqrt(self.alpha)), self.alpha
+        return 0, self.eta0, 1, 0
 
     @property
-    def offset(self) -> float:
-        """t₀ of "optimal", and 0 of the others."""
-        if self.learning_rate != "optimal":
-            return 0.0
-        return 1 / (sqrt(1 / sqrt(self.alpha)) * self.alpha)
+    def falls(self) -> float | None:
+        """The power of t + 1 that η falls with, nan in the paper's way, None if it does not."""
+        return {"invscaling": self.power_t, "paper": nan}.get(self.learning_rate)
 
 
 @dataclass
@@ -145,10 +147,10 @@ class Lines:
         Blocks begin where a pass does: from there on, whole blocks are the same however the
         stream was cut before.
         """
-        by_kind = sorted(range(len(self.rules)), key=lambda model: self.rules[model].kind)
+        by_loss = sorted(range(len(self.rules)), key=lambda model: self.rules[model].loss)
         size = max(8, TILE // (self.weights.itemsize * X.shape[1]))
-        size = max(1, min(size, -(-len(by_kind) // threads)))
-        tiles = [by_kind[low : low + size] for low in range(0, len(by_kind), size)]
+        size = max(1, min(size, -(-len(by_loss) // threads)))
+        tiles = [by_loss[low : low + size] for low in range(0, len(by_loss), size)]
 
         def go(models: list[int]) -> None:
             tile = self.chosen(models)
@@ -163,32 +165,28 @@ class Lines:
                 list(pool.map(go, tiles))
 
     def _descend(self, X: Array, Y: Array, seed: int, begin: int, end: int) -> None:
-        """As `descend`, for models that are sorted by their kinds."""
-        kinds = [(kind, len(list(same))) for kind, same in groupby(self.rules, lambda r: r.kind)]
-        bounds = np.cumsum([0] + [count for _, count in kinds]).astype(np.uint64)
-        alphas, steps, offsets = (
-            np.array([getattr(rule, name) for rule in self.rules], np.float64)
-            for name in ("alpha", "eta0", "offset")
-        )
-        losses = np.array([loss for (loss, *_), _ in kinds])
-        lifted = np.array([lifted for (*_, lifted), _ in kinds])
-        least = np.array([-inf if rate == "paper" else 0.0 for (_, rate, *_), _ in kinds])
+        """As `descend`, for models that are sorted by their losses."""
+        kind, rules = self.weights.dtype, self.rules
+        runs = [(loss, len(list(same))) for loss, same in groupby(rule.loss for rule in rules)]
+        powers = list(dict.fromkeys(rule.falls for rule in rules if rule.falls is not None))
+        columns: dict[float | None, int] = {power: at for at, power in enumerate(powers)}
+        column = np.array([columns.get(rule.falls, 0) for rule in rules], np.uint64)
         done = begin
         for _, rows in passes(seed, len(X), begin, end):
             before = np.arange(done, done + len(rows), dtype=np.float64)
-            factors = np.array([_factors(rate, power, before) for (_, rate, power, _), _ in kinds])
+            factors = [_factors(power, before) for power in powers] or [np.ones_like(before)]
             descent.descend(
                 self.weights,
                 self.intercepts,
-                alphas,
-                steps,
-                offsets,
+                np.array([rule.pace for rule in rules], np.float64).T.copy(),
+                np.array([rule.alpha for rule in rules], kind),
+                np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind),
+                np.array([rule.fit_intercept for rule in rules], kind),
                 self.which,
-                bounds,
-                losses,
-                lifted,
-                least,
-                factors,
+                np.cumsum([0] + [count for _, count in runs]).astype(np.uint64),
+                np.array([LOSSES[loss] for loss, _ in runs]),
+                column,
+                np.stack(factors, axis=1),
                 X,
                 Y,
                 rows,
@@ -209,10 +207,5 @@ class Lines:
         return descent.mistakes(self.weights, self.intercepts, X, labels, targets)
 
 
-def _factors(rate: str, power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:
-    match rate:
-        case "invscaling":
-            return (before + 1) ** -power
-        case "paper":
-            return 1 / np.sqrt(before + 2)
-    return np.ones_like(before)
+def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power
