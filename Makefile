@@ -22,11 +22,15 @@ format: .venv/.installed-dev
 	$(BIN)/ruff check --fix .
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
+# One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
 bench: .venv-bench/.installed .venv-dask-ml/.installed
+	.venv-bench/bin/python benchmarks/startup.py
 	.venv-bench/bin/python benchmarks/decisions.py
+	.venv-bench/bin/python benchmarks/batched.py
 	.venv-bench/bin/python benchmarks/engines.py
 	.venv-bench/bin/python benchmarks/scale.py
 	.venv-bench/bin/python benchmarks/quality.py
+	.venv-bench/bin/python benchmarks/sooner.py $(if $(A9A),--a9a $(A9A))
 
 # Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
 faults: .venv/.installed-dev
@@ -53,7 +57,7 @@ paper: .venv/.installed-dev
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[dask,ray]' -r benchmarks/requirements.txt
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray]' -r benchmarks/requirements.txt
 	touch $@
 
 # Dask-ML does not run with today's Dask.

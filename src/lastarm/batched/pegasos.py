@@ -27,8 +27,8 @@ def distances(x: Array, also: Array, columns: Array, squared: Array, others: Arr
 
     Three columns at a time, each number of which serves both samples once it is loaded.
     """
-    squared[:] = 0
-    others[:] = 0
+    for j in range(len(squared)):
+        squared[j] = others[j] = 0
     threes = len(x) - len(x) % 3
     for k in range(0, threes, 3):
         x0, x1, x2 = x[k], x[k + 1], x[k + 2]
@@ -133,13 +133,12 @@ def add_similar(
     Of the 8 rows x those from `low` to `high` are meant; the sums for others mean nothing.
     """
     squared, similar = work[0], work[1]
-    low -= low % 2
-    high += high % 2
+    begin, end = low - low % 2, high + high % 2  # two at a time
     for chunk in range((points + POINTS - 1) // POINTS):
-        for row in range(low, high, 2):
+        for row in range(begin, end, 2):
             distances(rows[row], rows[row + 1], columns[chunk], squared[row], squared[row + 1])
         for group in range(len(gammas)):
-            similarities(gammas[group], squared[low:high], similar[low:high])
+            similarities(gammas[group], squared[begin:end], similar[begin:end])
             for arm in range(bounds[group], bounds[group + 1]):
                 add_products(factors[chunk, arm], similar, sums[arm])
 
@@ -177,7 +176,7 @@ def pegasos(
             for arm in range(arms):
                 aside[arm, sample] = factors[chunk, arm, j]
                 factors[chunk, arm, j] = 0
-        sums[:] = 0
+        sums.fill(0)
         points = min(done + first, len(y))
         add_similar(rows, low, high, columns, factors, points, gammas, bounds, work, sums)
         for sample in range(0, SAMPLES, 2):
@@ -217,8 +216,10 @@ def add_errors(
     )
     for first in range(0, len(y), SAMPLES):
         labels = y[first : first + SAMPLES]
-        rows[: len(labels)] = X[first : first + SAMPLES]
-        sums[:] = 0
+        for row in range(len(labels)):
+            for k in range(X.shape[1]):
+                rows[row, k] = X[first + row, k]
+        sums.fill(0)
         add_similar(rows, 0, len(labels), columns, factors, points, gammas, bounds, work, sums)
         for arm in range(len(scales)):
             for row in range(len(labels)):

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.linear_arms import Lines, Rule
+from lastarm.errors import InvalidArgument
 from lastarm.sklearn.searching import fold_by_fold
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
@@ -36,11 +38,19 @@ class Rows(NamedTuple):
         return cls(X, np.where(np.asarray(lesson.y)[:, None] == against, 1, -1).astype(X.dtype))
 
 
+class Arm(NamedTuple):
+    """What an arm is, beside its weights."""
+
+    config: Config
+    seed: int
+    pulls: int
+
+
 @dataclass
 class Group:
     """Arms: what each is, and for every fold the models of all, those of an arm in a row."""
 
-    states: list[Trained]
+    arms: list[Arm]
     folds: list[Lines]
 
 
@@ -54,47 +64,46 @@ class LinearTogether:
     def __init__(self, trainer: Estimator, threads: int = 1) -> None:
         self._trainer = trainer
         self._threads = threads
-        self._classifies = is_classifier(final_step(trainer.estimator))
+        estimator = trainer.estimator
+        self._step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        self._usual = final_step(estimator).get_params()
+        self._classifies = is_classifier(final_step(estimator))
+        self._kept: list[Fold] = []
         self._rows: dict[int, tuple[Fold, Rows, Rows]] = {}  # by the place of the fold
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Group:
         """Weights of 0."""
-        states = [self._trainer.start(*one) for one in zip(configs, seeds, strict=True)]
+        arms = [Arm(*one, 0) for one in zip(configs, seeds, strict=True)]
+        rules = [self._rule(arm.config) for arm in arms]
+        for arm in arms:
+            if arm is arms[0] or not self._settings(arm.config).keys() <= set(Rule._fields):
+                self._begun(arm)  # what scikit-learn refuses, it refuses now
         folds = []
-        for i, fold in enumerate(self._trainer.folds(states[0])):
+        for i, fold in enumerate(self._folds(arms[0])):
             train, _ = self._read(i, fold)
-            rules = []
-            for state in states:
-                model = state.models[i]
-                if fold.transformers is not None:
-                    model.steps[:-1] = fold.transformers.steps
-                _begin(final_step(model), self._lesson(fold), state.seed)
-                rules.append(_rule(final_step(model)))
             folds.append(Lines.flat(rules, train.X.shape[1], train.X.dtype, train.Y.shape[1]))
-        return Group(states, folds)
+        return Group(arms, folds)
 
     def train(self, batch: Group, arms: Sequence[int], pulls: int) -> None:
         """All arms go through the rows of each fold together."""
-        (done,) = {batch.states[arm].pulls for arm in arms}
-        steps = self._trainer.pulls_per_step
-        for i, fold in enumerate(self._trainer.folds(batch.states[arms[0]])):
+        (done,) = {batch.arms[arm].pulls for arm in arms}
+        first, steps = batch.arms[arms[0]], self._trainer.pulls_per_step
+        for i, fold in enumerate(self._folds(first)):
             rows, _ = self._read(i, fold)
             places = _places(arms, rows.Y.shape[1])
             models = batch.folds[i].chosen(places)
-            passes = (steps * done, steps * (done + pulls))
-            begin, end = (len(rows.X) * number for number in passes)
-            seed = self._seed(batch.states[arms[0]])
-            models.descend(rows.X, rows.Y, seed, begin, end, self._threads)
+            begin, end = (len(rows.X) * steps * level for level in (done, done + pulls))
+            models.descend(rows.X, rows.Y, self._order(first), begin, end, self._threads)
             batch.folds[i].put(places, models)
         for arm in arms:
-            batch.states[arm].pulls += pulls
+            batch.arms[arm] = batch.arms[arm]._replace(pulls=done + pulls)
 
     def losses(self, batch: Group, arms: Sequence[int]) -> list[Any]:
         """What VAL says of each, fold by fold; or why an arm has none."""
-        count = len(batch.states)
+        count = len(batch.arms)
         by_fold = [lines.finite.reshape(count, -1).all(axis=1) for lines in batch.folds]
         finite = np.all(by_fold, axis=0)[list(arms)]
-        folds = list(enumerate(self._trainer.folds(batch.states[arms[0]])))
+        folds = list(enumerate(self._folds(batch.arms[arms[0]])))
         if self._trainer.scoring in (None, "score") and all(self._varied(*fold) for fold in folds):
             judged = np.array([self._judged(*fold, batch, arms) for fold in folds])
             losses: Sequence[Sequence[float]] = judged.T.tolist()
@@ -112,14 +121,14 @@ class LinearTogether:
 
     def take(self, batch: Group, arm: int) -> Trained:
         """A copy, with genuine models."""
-        state = batch.states[arm]
-        models = []
-        for i, fold in enumerate(self._trainer.folds(state)):
+        config, seed, pulls = batch.arms[arm]
+        state = self._begun(batch.arms[arm])
+        for i, fold in enumerate(self._folds(batch.arms[arm])):
             rows, _ = self._read(i, fold)
             lines = batch.folds[i].chosen(_places([arm], rows.Y.shape[1]))
-            steps = self._trainer.pulls_per_step * state.pulls
-            models.append(_fitted(state.models[i], lines, seen=steps * len(rows.X)))
-        return Trained(state.config, state.seed, state.pulls, models)
+            seen = self._trainer.pulls_per_step * pulls * len(rows.X)
+            _put(final_step(state.models[i]), lines, seen)
+        return Trained(config, seed, pulls, state.models)
 
     def gather(self, ones: Sequence[Trained]) -> Group:
         """Their weights, one after another."""
@@ -132,26 +141,61 @@ class LinearTogether:
                 Lines(
                     weights,
                     np.concatenate([model.intercept_ for model in models]).astype(weights.dtype),
-                    [rule for model in models for rule in [_rule(model)] * targets],
+                    [rule for one in ones for rule in [self._rule(one.config)] * targets],
                     np.tile(np.arange(targets), len(ones)),
                 )
             )
-        return Group(list(ones), folds)
+        return Group([Arm(one.config, one.seed, one.pulls) for one in ones], folds)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with these settings that has learnt from all rows there are, also VAL."""
-        whole, lesson = self._trainer.begun_on_all_rows(config, seed)
-        model, rows = final_step(whole), Rows.of(lesson)
-        _begin(model, lesson, seed)
-        lines = Lines.flat([_rule(model)], rows.X.shape[1], rows.X.dtype, rows.Y.shape[1])
+        model, lesson = self._trainer.begun_on_all_rows(config, seed)
+        rows = Rows.of(lesson)
+        _begin(final_step(model), lesson, seed)
+        features, targets = rows.X.shape[1], rows.Y.shape[1]
+        lines = Lines.flat([self._rule(config)], features, rows.X.dtype, targets)
         seen = lesson.steps * pulls * len(rows.X)
-        own = self._seed(Trained(config, seed, 0, [whole]))
-        lines.descend(rows.X, rows.Y, own, 0, seen, self._threads)
-        return _fitted(whole, lines, seen)
+        order = self._order(Arm(config, seed, 0))
+        lines.descend(rows.X, rows.Y, order, 0, seen, self._threads)
+        _put(final_step(model), lines, seen)
+        return model
 
     def fingerprint(self) -> dict[str, Any]:
         """That of the trainer, whose arms they are."""
         return {"kernel": "linear", **self._trainer.fingerprint()}
+
+    def _settings(self, config: Config) -> dict[str, Any]:
+        return {name.removeprefix(self._step): value for name, value in config.items()}
+
+    def _rule(self, config: Config) -> Rule:
+        """How scikit-learn would let a model with these settings descend."""
+        settings = {**self._usual, **self._settings(config)}
+        alpha = settings["alpha"] if settings["penalty"] else 0.0
+        wanted = {name: settings[name] for name in Rule._fields} | {"alpha": alpha}
+        rule = Rule(**wanted).checked()
+        if not rule.eta0 > 0:
+            raise InvalidArgument(f"eta0={rule.eta0!r} will not do: give a number of more than 0.")
+        return rule
+
+    def _order(self, arm: Arm) -> int:
+        """The seed of the order in which rows are seen."""
+        own = {**self._usual, **self._settings(arm.config)}["random_state"]
+        return self._trainer.seed if own is None else int(own)
+
+    def _folds(self, arm: Arm) -> list[Fold]:
+        """The folds, which are the same for all arms."""
+        if not self._kept:
+            self._kept = self._trainer.folds(self._trainer.start(arm.config, arm.seed))
+        return self._kept
+
+    def _begun(self, arm: Arm) -> Trained:
+        """An arm as scikit-learn begins it: its models have seen a row, and can take weights."""
+        state = self._trainer.start(arm.config, arm.seed)
+        for model, fold in zip(state.models, self._folds(arm), strict=True):
+            if fold.transformers is not None:
+                model.steps[:-1] = deepcopy(fold.transformers.steps)
+            _begin(final_step(model), self._lesson(fold), arm.seed)
+        return state
 
     def _lesson(self, fold: Fold) -> Lesson:
         trainer = self._trainer
@@ -165,10 +209,6 @@ class LinearTogether:
             self._rows[i] = fold, Rows.of(lesson), Rows.of(judged)
         _, train, val = self._rows[i]
         return train, val
-
-    def _seed(self, state: Trained) -> int:
-        own = final_step(state.models[0]).random_state
-        return self._trainer.seed if own is None else int(own)
 
     def _varied(self, i: int, fold: Fold) -> bool:
         """Whether R² is what its formula says: it has other rules for targets that are all one."""
@@ -192,17 +232,6 @@ def _places(arms: Sequence[int], targets: int) -> NDArray[np.int64]:
     return (np.asarray(arms)[:, None] * targets + np.arange(targets)).ravel()
 
 
-def _rule(model: Any) -> Rule:
-    return Rule(
-        model.loss,
-        float(model.alpha) if model.penalty else 0.0,
-        model.learning_rate,
-        float(model.eta0),
-        float(model.power_t),
-        bool(model.fit_intercept),
-    )
-
-
 def _begin(model: Any, lesson: Lesson, seed: int) -> None:
     """Let the model look at its settings and at a row: what it refuses, it refuses now."""
     row = lesson.X.iloc[:1] if hasattr(lesson.X, "iloc") else lesson.X[:1]
@@ -213,11 +242,8 @@ def _begin(model: Any, lesson: Lesson, seed: int) -> None:
     random.put_back()
 
 
-def _fitted(whole: Any, lines: Lines, seen: int) -> Any:
-    """A copy of a model that was begun, with these weights."""
-    fitted = deepcopy(whole)
-    model = final_step(fitted)
+def _put(model: Any, lines: Lines, seen: int) -> None:
+    """Give these weights to a model that was begun."""
     model.coef_ = lines.weights.reshape(model.coef_.shape).copy()
     model.intercept_ = lines.intercepts.copy()
     model.t_ = 1.0 + seen
-    return fitted

@@ -53,10 +53,10 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
         return f"{', '.join(sorted(others)) or step[:-2]} is no setting of the last step"
     losses = SLOPES if type(model) is SGDClassifier else ("squared_error",)
     wanted = {"loss": losses, **WANTED}
-    seeds = set()
+    usual, seeds = model.get_params(), set()
     for config in configs:
         own = {name.removeprefix(step): value for name, value in config.items()}
-        settings = {**model.get_params(), **own}
+        settings = {**usual, **own}
         for name, values in wanted.items():
             value = settings.get(name, values[0])
             if not any(type(value) is type(one) and value == one for one in values):

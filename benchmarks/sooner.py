@@ -1,0 +1,154 @@
+"""How soon a search is as good as training all: 64 arms of SGDClassifier, beside the peers.
+
+A contender has got there when the model that it hands over is wrong on TEST at most 1 % more often
+than the best arm, fully trained: 64 epochs of scikit-learn's `fit` with tol=None. The best arm is
+the one that is best on VAL when all 64 are fully trained. The one that is best on TEST, which
+nobody could have chosen, is shown too. Everybody gets the same arms, TRAIN, VAL (a fifth of the
+rows) and TEST, dense and in double precision, with one thread or one worker.
+
+Each contender has four settings, from cheap to dear; Ray Tune, the slowest to begin a trial, has
+three. They are tried in that order until one gets there, and only the seconds and epochs of that
+one count: so each has its cheapest, with hindsight, and may be lucky. Three seeds draw the arms,
+their order, VAL, and all that is random in training. A number is the median over the seeds, a seed
+in which nothing got there being endless; so who gets there in fewer than half of them does not get
+there, and has no seconds.
+
+All have been warmed up on a few arms and 300 rows, engines have been started, and what is
+compiled is cached on the disk: none of that is in the seconds. One contender runs at a time, in an
+order that changes with the seed. scikit-learn's trainings all count, also of what it trained
+before, and so does its last one, of the winner on TRAIN and VAL together. Optuna and Ray Tune are
+given `partial_fit` an epoch at a time, as is usual with them. Dask-ML trains every model an epoch
+ahead while it waits for losses; these epochs take time, but it does not count them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from lastarm.space import describe
+from quality_arms import ARMS
+from record import Record
+from sooner_arms import (
+    FEATURES,
+    GENERATOR,
+    ROWS,
+    SPACE,
+    TEST_ROWS,
+    Attempt,
+    Task,
+    final_losses,
+    task,
+)
+from sooner_peers import (
+    DASK_ML,
+    climb,
+    climb_dask_ml,
+    climb_ray,
+    halving,
+    lastarm,
+    optunas,
+    randomized,
+)
+from sooner_tables import NEAR, OURS, Seen, all_tries, judge, until_there
+
+SEEDS = 3
+
+FROM = "all for {} at first"
+UPTO = "at most {} epochs"
+CONTENDERS: dict[str, Callable[[Task, float], list[Attempt]]] = {
+    OURS: partial(
+        climb,
+        lastarm,
+        {
+            "all for 1": {"policy": "uniform", "budget": ARMS},
+            "all for 1 at first, eta=4": {"eta": 4, "budget": 3 * ARMS},
+            **{FROM.format(n): {"budget": 6 * ARMS * n} for n in (1, 2)},
+        },
+    ),
+    "scikit-learn, HalvingRandomSearchCV": partial(
+        climb, halving, {FROM.format(n): {"min_resources": n} for n in (1, 2, 4, 8)}
+    ),
+    "scikit-learn, RandomizedSearchCV": partial(
+        climb, randomized, {f"all for {n}": {"max_iter": n} for n in (1, 2, 4, 8)}
+    ),
+    "Optuna, SuccessiveHalvingPruner": partial(
+        climb, optunas, {UPTO.format(n): {"epochs": n} for n in (1, 4, 16, 64)}
+    ),
+    "Ray Tune, ASHA": partial(climb_ray, {UPTO.format(n): {"max_t": n} for n in (4, 16, 64)}),
+    "Dask-ML, SuccessiveHalvingSearchCV": partial(
+        climb_dask_ml, {FROM.format(n): {"n_initial_iter": n} for n in (1, 2, 4, 8)}
+    ),
+}
+if not DASK_ML.exists():
+    del CONTENDERS["Dask-ML, SuccessiveHalvingSearchCV"]
+
+
+def measure(file: str | None, seed: int, finals: list[tuple[float, float]]) -> Seen:
+    """All contenders on the arms of one seed, in an order of its own."""
+    validation, test = np.array(finals).T
+    arm = int(np.argmin(validation))
+    given = task(file, seed)
+    names, turn = list(CONTENDERS), seed % len(CONTENDERS)
+    order = names[turn:] + names[:turn]
+    tried = {name: CONTENDERS[name](given, NEAR * test[arm]) for name in order}
+    began = perf_counter()
+    given.fully(arm)
+    seconds = perf_counter() - began
+    in_order = {name: tried[name] for name in names}
+    return Seen(float(test[arm]), float(test.min()), seconds, in_order)
+
+
+def main() -> None:
+    """Measure, print, and write the results down."""
+    parser = argparse.ArgumentParser(description="How soon a search is as good as training all.")
+    parser.add_argument("--a9a", metavar="FILE.npz", help="a9a, as arrays X, y, X_test, y_test")
+    a9a = parser.parse_args().a9a
+    files: dict[str, str | None] = {"make_classification": None, **({"a9a": a9a} if a9a else {})}
+
+    given = f" --a9a {Path(a9a).name}" if a9a else ""
+    packages = ["lastarm", "scikit-learn", "optuna", "ray", "numpy"]
+    record = Record("sooner", f".venv-bench/bin/python benchmarks/sooner.py{given}", packages)
+    record.note(__doc__.partition("\n\n")[2].rstrip())
+    record.note(
+        f"The arms are drawn from `{json.dumps(describe(SPACE))}`. make_classification is of "
+        f"{ROWS:,} rows and {TEST_ROWS:,} more for TEST, with {FEATURES} features, random_state=0 "
+        f"and `{json.dumps(GENERATOR)}`, unscaled."
+        + ("" if a9a else " a9a is left out: no file was named.")
+        + (f" Dask-ML is left out: there is no {DASK_ML}." if not DASK_ML.exists() else "")
+    )
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    os.environ |= dict.fromkeys(threads, "1")
+    cells = [(title, seed) for title in files for seed in range(SEEDS)]
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+        trainings = {
+            (title, seed): [pool.submit(final_losses, files[title], seed, a) for a in range(ARMS)]
+            for title, seed in cells
+        }
+        finals = {cell: [one.result() for one in arms] for cell, arms in trainings.items()}
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        seen = {
+            (title, seed): pool.submit(measure, files[title], seed, finals[title, seed]).result()
+            for title, seed in cells
+        }
+    found = {}
+    for title in files:
+        seeds = [seen[title, seed] for seed in range(SEEDS)]
+        found[title] = until_there(record, title, seeds)
+        all_tries(record, title, seeds)
+    judge(record, found)
+    record.write()
+
+
+if __name__ == "__main__":
+    main()
