@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.batched.arrays import Array, common_level, float_type, setting
-from lastarm.batched.compiled import compiled, dot
+from lastarm.batched.factorisations import Factorisations, Piece, Shape
+from lastarm.batched.factors import mean_squared_error
 from lastarm.batched.samples import passes
 from lastarm.canonical import fingerprint
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.trainers import Config
 
-TILE = 4  # arms whose factors stay close to the processor while it goes through the ratings
+PIECES = 16  # of the stream of ratings at a time: in this order they serve all arms
 MOST = 2**24  # users, items and ranks: more are taken for a mistake
 
 Part = tuple[NDArray[np.int64], NDArray[np.int64], Array]
-
-
-@dataclass
-class Factorisations:
-    """Arms: rank d, λ, the pulls so far, and both factors of each.
-
-    Factors of different ranks lie one after another: arm a's are `users[user_starts[a]:]`, where
-    d numbers belong to each user in turn, and `items` likewise.
-    """
-
-    ranks: NDArray[np.int64]
-    penalties: Array
-    users: Array
-    items: Array
-    user_starts: NDArray[np.int64]
-    item_starts: NDArray[np.int64]
-    pulls: NDArray[np.int64]
 
 
 class MatrixCompletion:
@@ -87,8 +71,8 @@ class MatrixCompletion:
         self._dtype = float_type(dtype)
         given = {"train": train, "val": val} | ({} if test is None else {"test": test})
         self._parts = {name: _ratings(name, part, self._dtype) for name, part in given.items()}
-        self._users, self._items = (
-            1 + max(int(part[side].max()) for part in self._parts.values()) for side in (0, 1)
+        self._shape = Shape(
+            *(1 + max(int(part[side].max()) for part in self._parts.values()) for side in range(2))
         )
         self._per_pull = whole_number(
             "ratings_per_pull", ratings_per_pull, 1, "how many ratings are a pull"
@@ -102,17 +86,17 @@ class MatrixCompletion:
         self._step, self._shrink, self._per_rating = step, shrink, per_rating
         self._seed = whole_number("seed", seed, 0, "what the order of the ratings comes from")
         users, items, _ = self._parts["train"]
-        # λ/n_i of a user without ratings is never asked for.
-        self._user_shares, self._item_shares = (
-            (
-                np.ones(count)
-                if per_rating
-                else 1 / np.maximum(np.bincount(side, minlength=count), 1)
-            )
-            for side, count in ((users, self._users), (items, self._items))
-        )
+        self._user_shares = self._shares(users, self._shape.users)
+        self._item_shares = self._shares(items, self._shape.items)
         if test is not None:
             self.tests = self._tests  # without TEST there is no such method
+
+    def _shares(self, known: NDArray[np.int64], count: int) -> Array:
+        """1/n_i; that of a user without ratings is never asked for."""
+        ratings = np.bincount(known, minlength=count)
+        return (1 / np.maximum(1, 0 * ratings if self._per_rating else ratings)).astype(
+            self._dtype
+        )
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Factorisations:
         """Random factors, by the seed of each arm."""
@@ -124,7 +108,7 @@ class MatrixCompletion:
         random = np.random.default_rng(seed)
         users, items = (
             (deviation * random.standard_normal(count * rank)).astype(self._dtype)
-            for count in (self._users, self._items)
+            for count in (self._shape.users, self._shape.items)
         )
         penalty = np.array([setting(config, "lambda")], self._dtype)
         nothing = np.zeros(1, np.int64)
@@ -139,27 +123,24 @@ class MatrixCompletion:
         )
 
     def train(self, batch: Factorisations, arms: Sequence[int], pulls: int) -> None:
-        """Some arms after others, through all ratings."""
+        """Some pieces of the stream of ratings at a time, for all arms."""
         level, chosen = common_level(batch.pulls, arms), np.asarray(arms)
-        users, items, ratings = self._parts["train"]
         begin, end = (count * self._per_pull for count in (level, level + pulls))
-        for first in range(0, len(chosen), TILE):
-            tile = chosen[first : first + TILE]
-            for epoch, rows in passes(self._seed, len(ratings), begin, end):
-                descend(
-                    batch.ranks[tile],
-                    batch.penalties[tile],
-                    batch.users,
-                    batch.items,
-                    batch.user_starts[tile],
-                    batch.item_starts[tile],
-                    users[rows],
-                    items[rows],
+        who, what, ratings = self._parts["train"]
+        stream = passes(self._seed, len(ratings), begin, end)
+        while some := list(islice(stream, PIECES)):
+            pieces = [
+                Piece(
+                    who[rows],
+                    what[rows],
                     ratings[rows],
                     self._user_shares,
                     self._item_shares,
                     2 * self._step * self._shrink**epoch,
                 )
+                for epoch, rows in some
+            ]
+            self._shape.advance(batch, chosen, pieces)
         batch.pulls[chosen] += pulls
 
     def losses(self, batch: Factorisations, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -170,25 +151,20 @@ class MatrixCompletion:
         return self._errors(batch, arms, "test")
 
     def _errors(self, batch: Factorisations, arms: Sequence[int], part: str) -> Array:
-        chosen = np.asarray(arms)
-        return mean_squared_errors(
-            batch.ranks[chosen],
-            batch.users,
-            batch.items,
-            batch.user_starts[chosen],
-            batch.item_starts[chosen],
-            *self._parts[part],
-        )
+        errors = []
+        for arm in arms:
+            users, items = self._shape.own(batch, arm)
+            errors.append(mean_squared_error(batch.ranks[arm], users, items, *self._parts[part]))
+        return np.array(errors)
 
     def take(self, batch: Factorisations, arm: int) -> Factorisations:
         """A copy of its factors, and of what belongs to it."""
-        rank = batch.ranks[arm]
-        user_start, item_start = batch.user_starts[arm], batch.item_starts[arm]
+        users, items = self._shape.own(batch, arm)
         return Factorisations(
             batch.ranks[[arm]],
             batch.penalties[[arm]],
-            batch.users[user_start : user_start + rank * self._users].copy(),
-            batch.items[item_start : item_start + rank * self._items].copy(),
+            users.copy(),
+            items.copy(),
             np.zeros(1, np.int64),
             np.zeros(1, np.int64),
             batch.pulls[[arm]],
@@ -205,8 +181,8 @@ class MatrixCompletion:
             np.concatenate([one.penalties for one in ones]),
             np.concatenate([one.users for one in ones]),
             np.concatenate([one.items for one in ones]),
-            before * self._users,
-            before * self._items,
+            before * self._shape.users,
+            before * self._shape.items,
             np.concatenate([one.pulls for one in ones]),
         )
 
@@ -238,59 +214,3 @@ def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> Part:
         raise InvalidArgument(f"{name} holds ratings that are nan or inf: leave out such rows.")
     users, items = np.ascontiguousarray(numbers.T).astype(np.int64)
     return users, items, np.ascontiguousarray(rows[:, 2], dtype)
-
-
-@compiled
-def descend(
-    ranks: Array,
-    penalties: Array,
-    users: Array,
-    items: Array,
-    user_starts: Array,
-    item_starts: Array,
-    who: Array,
-    what: Array,
-    ratings: Array,
-    user_shares: Array,
-    item_shares: Array,
-    doubled: float,
-) -> None:
-    """One step a rating for all arms; `doubled` is 2η."""
-    one = users.dtype.type(1)
-    gain = users.dtype.type(doubled)
-    for t in range(len(ratings)):
-        i, j = who[t], what[t]
-        for arm in range(len(ranks)):
-            d = ranks[arm]
-            u = users[user_starts[arm] + i * d : user_starts[arm] + (i + 1) * d]
-            v = items[item_starts[arm] + j * d : item_starts[arm] + (j + 1) * d]
-            e = gain * (ratings[t] - dot(u, v))
-            keep_u = one - gain * penalties[arm] * users.dtype.type(user_shares[i])
-            keep_v = one - gain * penalties[arm] * users.dtype.type(item_shares[j])
-            for k in range(d):
-                before = u[k]
-                u[k] = keep_u * before + e * v[k]
-                v[k] = keep_v * v[k] + e * before
-
-
-@compiled
-def mean_squared_errors(
-    ranks: Array,
-    users: Array,
-    items: Array,
-    user_starts: Array,
-    item_starts: Array,
-    who: Array,
-    what: Array,
-    ratings: Array,
-) -> NDArray[np.float64]:
-    """Of each arm, on these ratings."""
-    totals = np.zeros(len(ranks))
-    for arm in range(len(ranks)):
-        d = ranks[arm]
-        for t in range(len(ratings)):
-            u = users[user_starts[arm] + who[t] * d : user_starts[arm] + (who[t] + 1) * d]
-            v = items[item_starts[arm] + what[t] * d : item_starts[arm] + (what[t] + 1) * d]
-            error = np.float64(ratings[t] - dot(u, v))
-            totals[arm] += error * error
-    return totals / len(ratings)
