@@ -54,6 +54,7 @@ def descend(
     """
     models, features = weights.shape
     kind = weights.dtype
+    falling = bool(np.any(pace[3] != 0))
     x = np.empty((BLOCK, features), kind)
     products = np.empty((BLOCK, BLOCK), kind)
     targets = np.empty((BLOCK, models), kind)
@@ -80,7 +81,7 @@ def descend(
         predict(weights, x, predictions)
         kept[:] = 1
         for t in range(np.uint64(count)):
-            set_steps(eta, pace, factors, column, begin, t, done)
+            set_steps(eta, pace, falling, factors, column, begin, t, done)
             correct(t, predictions, products, changes, kept, intercepts)
             for g in range(len(losses)):
                 step(
@@ -104,7 +105,14 @@ def descend(
 
 @contracted
 def set_steps(
-    eta: Array, pace: Array, factors: Array, column: Array, begin: int, t: int, done: int
+    eta: Array,
+    pace: Array,
+    falling: bool,
+    factors: Array,
+    column: Array,
+    begin: int,
+    t: int,
+    done: int,
 ) -> None:
     """How long the next step of each model is."""
     sample = np.uint64(begin) + np.uint64(t)
@@ -113,11 +121,13 @@ def set_steps(
     if factors.shape[1] == 1:
         factor = factors[sample, ZEROTH]
         for i in range(np.uint64(len(eta))):
-            eta[i] = (pace[a, i] + pace[b, i] * factor) / (pace[c, i] + pace[d, i] * turn)
+            eta[i] = pace[a, i] + pace[b, i] * factor
     else:
         for i in range(np.uint64(len(eta))):
-            factor = factors[sample, column[i]]
-            eta[i] = (pace[a, i] + pace[b, i] * factor) / (pace[c, i] + pace[d, i] * turn)
+            eta[i] = pace[a, i] + pace[b, i] * factors[sample, column[i]]
+    if falling:
+        for i in range(np.uint64(len(eta))):
+            eta[i] /= pace[c, i] + pace[d, i] * turn
 
 
 @reassociated
