@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
@@ -27,7 +29,7 @@ from lastarm.batched.samples import order
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch
 from lastarm.sklearn.linear_together import LinearTogether
-from lastarm.sklearn.supported import why_not
+from lastarm.sklearn.supported import why_not, why_not_these
 from lastarm.space import draw
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
@@ -275,7 +277,7 @@ def test_an_arm_that_overflows_is_out_and_the_others_are_not() -> None:
         (SGDRegressor(loss="huber"), [{}], DIGITS, "loss 'squared_error', not 'huber'"),
         (SGDClassifier(class_weight="balanced"), [{}], DIGITS, "class_weight None"),
         (SGDClassifier(penalty=None), [{}], DIGITS, "'optimal' with a penalty only"),
-        (SGDClassifier(), [{"random_state": k} for k in (1, 2)], DIGITS, "random states"),
+        (SGDClassifier(), [{"random_state": k} for k in (1, 2)], DIGITS, "random states differ"),
         (SGDClassifier(), [{}], csr_array(DIGITS), "the rows are sparse"),
         (SGDClassifier(), [{"no_such": 3}], DIGITS, "they cannot be begun: "),
         (
@@ -340,3 +342,64 @@ def test_a_search_one_at_a_time_needs_no_numba() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "numba is needed" in said.stdout
+
+
+def test_a_setting_that_scikit_learn_refuses_is_out_wherever_it_stands() -> None:
+    for bad in ({"fit_intercept": 2}, {"alpha": -1.0}, {"eta0": 0.0}, {"tol": "x"}):
+        ((name, value),) = bad.items()
+        usual = SGDClassifier().get_params()[name]
+        for values in ([usual, value], [value, usual]):
+            with pytest.warns(FitFailedWarning, match=f"The '{name}' parameter of SGDClassifier"):
+                fitted = halving(space={name: values}, n_arms=2).fit(DIGITS, LABELS)
+            assert fitted.best_params_[name] == usual
+
+
+def test_rows_that_only_the_last_training_sees_are_looked_at_too() -> None:
+    rows = DIGITS.copy()
+    rows[-1] = np.nan
+    folds = [(np.arange(500), np.arange(500, 900))]
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        halving(cv=folds).fit(rows, LABELS)
+    table = pd.DataFrame({"number": DIGITS[:, 20], "name": ["x"] * 1790 + list("abcdefg")})
+    columns = ColumnTransformer(
+        [
+            ("a", StandardScaler(), ["number"]),
+            ("b", OneHotEncoder(handle_unknown="ignore"), ["name"]),
+        ],
+        sparse_threshold=0.6,
+    )
+    model = make_pipeline(columns, SGDClassifier())
+    fitted = halving(model, {"sgdclassifier__alpha": [0.1, 0.01]}, n_arms=2, cv=folds)
+    assert len(fitted.fit(table, LABELS).best_estimator_[-1].coef_[0]) == 9
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "why"),
+    [
+        (DIGITS.astype(str), LABELS, "no table of numbers"),
+        (DIGITS * 1e160, LABELS, "too large"),
+        ((DIGITS * 1e25).astype(np.float32), LABELS, "too large"),
+        (DIGITS, np.where(LABELS > 8, np.inf, LABELS), "too large, or nan"),
+        (DIGITS.astype(np.float32), LABELS * 1e50, "too large, or nan"),
+    ],
+)
+def test_numbers_that_the_kernel_cannot_multiply_are_left_to_scikit_learn(
+    rows: Any, targets: Any, why: str
+) -> None:
+    assert why in str(why_not_these(rows, targets[: len(rows)], classified=False))
+
+
+def test_single_precision_ends_in_the_types_of_scikit_learns_own() -> None:
+    rows = DIGITS.astype(np.float32)
+    for model, y in ((SGDClassifier(), LABELS < 5), (SGDRegressor(), LABELS)):
+        best = halving(model, {"alpha": [1e-4, 1e-3]}, n_arms=2).fit(rows, y).best_estimator_
+        alone = clone(best).fit(rows, y)
+        assert (best.coef_.dtype, best.intercept_.dtype) == (np.float32, alone.intercept_.dtype)
+        assert best.predict(rows).dtype == alone.predict(rows).dtype
+
+
+def test_a_scorer_that_fails_for_some_arms_puts_out_those() -> None:
+    space = {"loss": ["hinge", "log_loss"], "alpha": [1e-4, 1e-3]}
+    with pytest.warns(FitFailedWarning, match="2 of 4 settings failed"):
+        fitted = halving(space=space, n_arms=4, scoring="neg_log_loss").fit(DIGITS, LABELS)
+    assert fitted.best_params_["loss"] == "log_loss"

@@ -90,6 +90,8 @@ _HOMES = (
 
 
 def __getattr__(name: str) -> Any:
+    if name in (*_HOMES, "errors"):
+        return importlib.import_module(f"lastarm.{name}")
     if name in __all__:
         for home in _HOMES:
             found = getattr(importlib.import_module(f"lastarm.{home}"), name, None)

@@ -45,8 +45,9 @@ class LinearModels:
 
     With the loss "squared_error" these are regressions, and the loss of an arm is the mean squared
     error on VAL. With "hinge", "perceptron", "squared_hinge", "modified_huber" or "log_loss" they
-    are classifiers with targets of −1 and 1, and it is the fraction of VAL on the wrong side. The
-    test loss is that on TEST. `threads` share the arms among them, and change no number.
+    are classifiers with targets of −1 and 1, and it is the fraction of VAL on the wrong side; a
+    config of theirs may have "squared_error", too. The test loss is that on TEST. `threads` share
+    the arms among them, and change no number.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.sign(X @ [1.0, -1.0])
@@ -85,7 +86,10 @@ class LinearModels:
         self._parts = {name: (X, y[:, None]) for name, (X, y) in parts.items()}
         self._rows = len(parts["train"][0])
         self._per_pull = whole_number(
-            "samples_per_pull", samples_per_pull or self._rows, 1, "how many samples a pull is"
+            "samples_per_pull",
+            self._rows if samples_per_pull is None else samples_per_pull,
+            1,
+            "how many samples a pull is",
         )
         self._seed = whole_number("seed", seed, 0, "what the order of the samples comes from")
         self._threads = whole_number("threads", threads, 1, "how many share the work")

@@ -64,6 +64,10 @@ class Rule(NamedTuple):
                     f"{name}={getattr(self, name)!r} will not do: give a number"
                     f"{' of at least 0' if low == 0 else ''}."
                 )
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidArgument(
+                f"fit_intercept={self.fit_intercept!r} will not do: give True or False."
+            )
         if self.learning_rate == "optimal" and not self.alpha > 0:
             raise InvalidArgument(
                 f"alpha={self.alpha!r} will not do with the learning rate 'optimal', which is "
@@ -171,6 +175,12 @@ class Lines:
         powers = list(dict.fromkeys(rule.falls for rule in rules if rule.falls is not None))
         columns: dict[float | None, int] = {power: at for at, power in enumerate(powers)}
         column = np.array([columns.get(rule.falls, 0) for rule in rules], np.uint64)
+        pace = np.array([rule.pace for rule in rules], np.float64).T.copy()
+        penalties = np.array([rule.alpha for rule in rules], kind)
+        least = np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind)
+        lifts = np.array([rule.fit_intercept for rule in rules], kind)
+        bounds = np.cumsum([0] + [count for _, count in runs]).astype(np.uint64)
+        losses = np.array([LOSSES[loss] for loss, _ in runs])
         done = begin
         for _, rows in passes(seed, len(X), begin, end):
             before = np.arange(done, done + len(rows), dtype=np.float64)
@@ -178,13 +188,13 @@ class Lines:
             descent.descend(
                 self.weights,
                 self.intercepts,
-                np.array([rule.pace for rule in rules], np.float64).T.copy(),
-                np.array([rule.alpha for rule in rules], kind),
-                np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind),
-                np.array([rule.fit_intercept for rule in rules], kind),
+                pace,
+                penalties,
+                least,
+                lifts,
                 self.which,
-                np.cumsum([0] + [count for _, count in runs]).astype(np.uint64),
-                np.array([LOSSES[loss] for loss, _ in runs]),
+                bounds,
+                losses,
                 column,
                 np.stack(factors, axis=1),
                 X,
@@ -208,4 +218,5 @@ class Lines:
 
 
 def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power
+    with np.errstate(over="ignore"):  # then that arm diverges
+        return 1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power

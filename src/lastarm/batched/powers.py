@@ -1,4 +1,4 @@
-"""Powers of 2, many at a time: κ is one, for every γ and every pair of points."""
+"""Powers of 2, many at a time: for κ of a kernel machine, and for the slope of the log loss."""
 
 from __future__ import annotations
 

@@ -95,14 +95,16 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     refit="keep" keeps the very model that the search trained, at no further cost, and False none.
 
     All settings of an SGDClassifier or SGDRegressor (or of a Pipeline that ends in one) advance
-    together in one kernel, which needs `lastarm[batched]`: of losses, all for classes, and the
-    squared error; the l2 penalty or none; constant, inverse-scaling and "optimal" steps; dense
-    rows. It makes scikit-learn's own steps, over rows in an order that all settings share, and
-    `n_jobs` are then threads. Others are trained one at a time, and `verbose` says why.
+    together in one kernel, which needs `lastarm[batched]`. It knows every loss of a classifier but
+    those for regression, and of a regressor the squared error; the l2 penalty or none; constant,
+    inverse-scaling and "optimal" steps; dense rows. It makes scikit-learn's own steps, over rows
+    in an order that all settings share. Other settings are trained one at a time, and `verbose`
+    says why.
 
     A setting that raises is out, and has `error_score`; with "raise" its error ends the search.
     Ctrl-C ends it with the best so far, and with a warning. `n_jobs` are worker processes (−1: one
-    for each core), which change nothing about the answer; `verbose` shows the progress.
+    for each core), or threads of the kernel, which change nothing about the answer; `verbose`
+    shows the progress.
 
     After `fit` there are, as in scikit-learn's own searches, `best_params_`, `best_score_` (higher
     is better), `best_index_`, `best_estimator_`, `scorer_`, `n_splits_`, `refit_time_`,

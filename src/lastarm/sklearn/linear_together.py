@@ -16,6 +16,7 @@ from lastarm.batched.arrays import Array
 from lastarm.batched.linear_arms import Lines, Rule
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn.searching import fold_by_fold
+from lastarm.sklearn.supported import why_not_these
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
 from lastarm.trainers.growing import Lesson, Randomness
@@ -35,7 +36,8 @@ class Rows(NamedTuple):
         if lesson.classes is None:
             return cls(X, np.asarray(lesson.y, X.dtype)[:, None])
         against = lesson.classes[1:] if len(lesson.classes) == 2 else lesson.classes
-        return cls(X, np.where(np.asarray(lesson.y)[:, None] == against, 1, -1).astype(X.dtype))
+        one, other = np.array([1, -1], X.dtype)
+        return cls(X, np.where(np.asarray(lesson.y)[:, None] == against, one, other))
 
 
 class Arm(NamedTuple):
@@ -74,10 +76,10 @@ class LinearTogether:
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Group:
         """Weights of 0."""
         arms = [Arm(*one, 0) for one in zip(configs, seeds, strict=True)]
-        rules = [self._rule(arm.config) for arm in arms]
         for arm in arms:
-            if arm is arms[0] or not self._settings(arm.config).keys() <= set(Rule._fields):
+            if arm is arms[0] or not _plain(self._settings(arm.config)):
                 self._begun(arm)  # what scikit-learn refuses, it refuses now
+        rules = [self._rule(arm) for arm in arms]
         folds = []
         for i, fold in enumerate(self._folds(arms[0])):
             train, _ = self._read(i, fold)
@@ -106,18 +108,23 @@ class LinearTogether:
         folds = list(enumerate(self._folds(batch.arms[arms[0]])))
         if self._trainer.scoring in (None, "score") and all(self._varied(*fold) for fold in folds):
             judged = np.array([self._judged(*fold, batch, arms) for fold in folds])
-            losses: Sequence[Sequence[float]] = judged.T.tolist()
+            losses: list[Any] = judged.T.tolist()
         else:
             losses = [
-                self._trainer.losses(self.take(batch, arm)) if fit else []
+                self._scored(batch, arm) if fit else []
                 for arm, fit in zip(arms, finite, strict=True)
             ]
-        overflow = ValueError(
-            "the weights went beyond all numbers. Scale the rows, or try shorter steps."
-        )
         return [
-            fold_by_fold(one) if fit else overflow for one, fit in zip(losses, finite, strict=True)
+            _overflow() if not fit else one if isinstance(one, Exception) else fold_by_fold(one)
+            for one, fit in zip(losses, finite, strict=True)
         ]
+
+    def _scored(self, batch: Group, arm: int) -> list[float] | Exception:
+        """What a scorer says of an arm on its own; it may fail for some."""
+        try:
+            return self._trainer.losses(self.take(batch, arm))
+        except Exception as error:
+            return error
 
     def take(self, batch: Group, arm: int) -> Trained:
         """A copy, with genuine models."""
@@ -132,6 +139,7 @@ class LinearTogether:
 
     def gather(self, ones: Sequence[Trained]) -> Group:
         """Their weights, one after another."""
+        arms = [Arm(one.config, one.seed, one.pulls) for one in ones]
         folds = []
         for i in range(len(ones[0].models)):
             models = [final_step(one.models[i]) for one in ones]
@@ -141,22 +149,25 @@ class LinearTogether:
                 Lines(
                     weights,
                     np.concatenate([model.intercept_ for model in models]).astype(weights.dtype),
-                    [rule for one in ones for rule in [self._rule(one.config)] * targets],
+                    [rule for arm in arms for rule in [self._rule(arm)] * targets],
                     np.tile(np.arange(targets), len(ones)),
                 )
             )
-        return Group([Arm(one.config, one.seed, one.pulls) for one in ones], folds)
+        return Group(arms, folds)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with these settings that has learnt from all rows there are, also VAL."""
         model, lesson = self._trainer.begun_on_all_rows(config, seed)
-        rows = Rows.of(lesson)
+        if why_not_these(lesson.X, lesson.y, classified=self._classifies):
+            return self._trainer.on_all_rows(config, seed, pulls)
+        arm, rows = Arm(config, seed, 0), Rows.of(lesson)
         _begin(final_step(model), lesson, seed)
         features, targets = rows.X.shape[1], rows.Y.shape[1]
-        lines = Lines.flat([self._rule(config)], features, rows.X.dtype, targets)
+        lines = Lines.flat([self._rule(arm)], features, rows.X.dtype, targets)
         seen = lesson.steps * pulls * len(rows.X)
-        order = self._order(Arm(config, seed, 0))
-        lines.descend(rows.X, rows.Y, order, 0, seen, self._threads)
+        lines.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
+        if not lines.finite.all():
+            raise _overflow()
         _put(final_step(model), lines, seen)
         return model
 
@@ -167,15 +178,22 @@ class LinearTogether:
     def _settings(self, config: Config) -> dict[str, Any]:
         return {name.removeprefix(self._step): value for name, value in config.items()}
 
-    def _rule(self, config: Config) -> Rule:
+    def _rule(self, arm: Arm) -> Rule:
         """How scikit-learn would let a model with these settings descend."""
-        settings = {**self._usual, **self._settings(config)}
-        alpha = settings["alpha"] if settings["penalty"] else 0.0
-        wanted = {name: settings[name] for name in Rule._fields} | {"alpha": alpha}
-        rule = Rule(**wanted).checked()
-        if not rule.eta0 > 0:
-            raise InvalidArgument(f"eta0={rule.eta0!r} will not do: give a number of more than 0.")
-        return rule
+        settings = {**self._usual, **self._settings(arm.config)}
+        numbers = {name: float(settings[name]) for name in ("alpha", "eta0", "power_t")}
+        rule = Rule(
+            settings["loss"],
+            learning_rate=settings["learning_rate"],
+            fit_intercept=bool(settings["fit_intercept"]),
+            **numbers,
+        )
+        try:
+            rule.checked()
+        except InvalidArgument:
+            self._begun(arm)  # it says so in its own way
+            raise
+        return rule if settings["penalty"] else rule._replace(alpha=0.0)
 
     def _order(self, arm: Arm) -> int:
         """The seed of the order in which rows are seen."""
@@ -213,7 +231,7 @@ class LinearTogether:
     def _varied(self, i: int, fold: Fold) -> bool:
         """Whether R² is what its formula says: it has other rules for targets that are all one."""
         _, val = self._read(i, fold)
-        return self._classifies or bool(np.ptp(val.Y) > 0)
+        return self._classifies or bool(np.var(val.Y.astype(np.float64)) > 0)
 
     def _judged(self, i: int, fold: Fold, batch: Group, arms: Sequence[int]) -> Array:
         _, val = self._read(i, fold)
@@ -232,6 +250,19 @@ def _places(arms: Sequence[int], targets: int) -> NDArray[np.int64]:
     return (np.asarray(arms)[:, None] * targets + np.arange(targets)).ravel()
 
 
+def _plain(settings: Config) -> bool:
+    """Whether the kernel's rules say all that scikit-learn would of such settings."""
+    kinds: dict[str, tuple[type, ...]] = {"fit_intercept": (bool,)}
+    kinds |= dict.fromkeys(("loss", "learning_rate"), (str,))
+    kinds |= dict.fromkeys(("alpha", "eta0", "power_t"), (float, int, np.float64))
+    plain = all(type(value) in kinds.get(name, ()) for name, value in settings.items())
+    return plain and settings.get("eta0", 1) > 0  # a step of 0 would do no harm
+
+
+def _overflow() -> ValueError:
+    return ValueError("the weights went beyond all numbers. Scale the rows, or try shorter steps.")
+
+
 def _begin(model: Any, lesson: Lesson, seed: int) -> None:
     """Let the model look at its settings and at a row: what it refuses, it refuses now."""
     row = lesson.X.iloc[:1] if hasattr(lesson.X, "iloc") else lesson.X[:1]
@@ -245,5 +276,5 @@ def _begin(model: Any, lesson: Lesson, seed: int) -> None:
 def _put(model: Any, lines: Lines, seen: int) -> None:
     """Give these weights to a model that was begun."""
     model.coef_ = lines.weights.reshape(model.coef_.shape).copy()
-    model.intercept_ = lines.intercepts.copy()
+    model.intercept_ = lines.intercepts.astype(model.intercept_.dtype)
     model.t_ = 1.0 + seen

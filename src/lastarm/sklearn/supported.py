@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,13 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.pipeline import Pipeline
 
 from lastarm.trainers import Config
-from lastarm.trainers.estimators import Estimator, Fold, final_step
+from lastarm.trainers.estimators import Estimator, final_step
 
 if TYPE_CHECKING:
     from lastarm.sklearn.linear_together import LinearTogether
 
-SLOPES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
+# As in `lastarm.batched.linear_arms`, with which numba would come.
+LOSSES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
 WANTED: dict[str, tuple[Any, ...]] = {
     "penalty": ("l2", None),
     "learning_rate": ("constant", "invscaling", "optimal"),
@@ -34,9 +36,10 @@ def together(trainer: Estimator, configs: Sequence[Config], threads: int) -> Lin
     if why:
         return why
     try:
-        kernel = importlib.import_module("lastarm.sklearn.linear_together")  # with it comes numba
+        importlib.import_module("lastarm.batched.compiled")
     except ImportError as error:
         return str(error)
+    kernel = importlib.import_module("lastarm.sklearn.linear_together")  # with it comes numba
     found: LinearTogether = kernel.LinearTogether(trainer, threads)
     return found
 
@@ -51,9 +54,9 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
     others = {name for config in configs for name in config if not name.startswith(step)}
     if others or any(name == step[:-2] for config in configs for name in config):
         return f"{', '.join(sorted(others)) or step[:-2]} is no setting of the last step"
-    losses = SLOPES if type(model) is SGDClassifier else ("squared_error",)
+    losses = LOSSES if type(model) is SGDClassifier else ("squared_error",)
     wanted = {"loss": losses, **WANTED}
-    usual, seeds = model.get_params(), set()
+    usual, seeds = model.get_params(), []
     for config in configs:
         own = {name.removeprefix(step): value for name, value in config.items()}
         settings = {**usual, **own}
@@ -63,26 +66,39 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
                 return f"the kernel knows {name} {' or '.join(map(repr, values))}, not {value!r}"
         if settings["penalty"] is None and settings["learning_rate"] == "optimal":
             return "the kernel knows the learning rate 'optimal' with a penalty only"
-        seeds.add(settings["random_state"])
-    if len(seeds) > 1 or not all(seed is None or type(seed) is int for seed in seeds):
-        return "the arms have random states of their own, and in the kernel all share one"
+        seeds.append(settings["random_state"])
+    if not all(seed is None or isinstance(seed, Integral) for seed in seeds):
+        return "their random_state is no number"
+    if len(set(seeds)) > 1:
+        return "their random states differ, and in the kernel all see the rows in one order"
     try:
-        return _why_not_these(trainer.folds(trainer.start(configs[0], 0)))
+        folds = trainer.folds(trainer.start(configs[0], 0))
     except Exception as error:  # whoever trains them will say so, arm by arm
         return f"they cannot be begun: {error}"
-
-
-def _why_not_these(folds: Sequence[Fold]) -> str | None:
     for fold in folds:
-        for rows in (fold.X_train, fold.X_validation):
-            if hasattr(rows, "tocsr"):
-                return "the rows are sparse"
-            try:
-                numbers = bool(np.isfinite(np.asarray(rows, np.float64)).all())
-            except (TypeError, ValueError):
-                numbers = False
-            if not numbers or np.ndim(rows) != 2 or not all(np.shape(rows)):
-                return "the rows are no table of numbers"
-        if fold.y_train is None or np.ndim(fold.y_train) != 1:
-            return "there is not one target a row"
+        for rows, targets in (fold[1:3], fold[3:5]):
+            if why := why_not_these(rows, targets, classified=type(model) is SGDClassifier):
+                return why
+    return None
+
+
+def why_not_these(rows: Any, targets: Any, *, classified: bool) -> str | None:
+    """Why the kernel cannot learn from these rows, or scikit-learn would refuse them."""
+    if hasattr(rows, "tocsr"):
+        return "the rows are sparse"
+    table = np.asarray(rows)
+    if targets is None or np.ndim(targets) != 1:
+        return "there is not one target a row"
+    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "biufO":
+        return "the rows are no table of numbers"
+    kind = np.float32 if table.dtype == np.float32 else np.float64
+    try:
+        with np.errstate(over="ignore"):
+            largest = float(np.abs(table.astype(kind, copy=False)).max())
+            finite = classified or bool(np.isfinite(np.asarray(targets, kind)).all())
+    except (TypeError, ValueError):
+        return "the rows or the targets are no numbers"
+    # The kernel multiplies rows with each other.
+    if not finite or not largest < np.sqrt(np.finfo(kind).max) / 1e3:
+        return "the rows or the targets have numbers that are too large, or nan"
     return None

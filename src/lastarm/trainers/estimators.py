@@ -202,7 +202,8 @@ class Estimator:
         if isinstance(model, Pipeline) and len(model) > 1:
             transformers = model[:-1]
             Randomness(transformers, self.seed).of(0)
-            rows = transformers.fit_transform(rows, self._y)
+            with self._threads():
+                rows = transformers.fit_transform(rows, self._y)
             model.steps[:-1] = transformers.steps
         return model, Lesson(rows, self._y, self.classes, self.pulls_per_step)
 
@@ -293,13 +294,14 @@ class Estimator:
         (X_train, y_train), (X, y) = self._rows(i, "train"), self._rows(i, "validation")
         if not isinstance(model, Pipeline) or len(model) == 1:
             return Fold(None, X_train, y_train, X, y)
-        transformers = clone(model[:-1])
-        Randomness(transformers, self.seed).of(0)
-        X_train = transformers.fit_transform(X_train, y_train)
-        with suppress(Exception):  # with a lambda in it, nobody will pickle it
-            # A view in it becomes contiguous by that, and BLAS adds in another order.
-            transformers = pickle.loads(pickle.dumps(transformers))
-        return Fold(transformers, X_train, y_train, transformers.transform(X), y)
+        with self._threads():
+            transformers = clone(model[:-1])
+            Randomness(transformers, self.seed).of(0)
+            X_train = transformers.fit_transform(X_train, y_train)
+            with suppress(Exception):  # with a lambda in it, nobody will pickle it
+                # A view in it becomes contiguous by that, and BLAS adds in another order.
+                transformers = pickle.loads(pickle.dumps(transformers))
+            return Fold(transformers, X_train, y_train, transformers.transform(X), y)
 
     def _losses(self, state: Trained, part: str) -> list[float]:
         with self._threads():
