@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lastarm.batched.arrays import Array, common_level, float_type, setting, tables
+from lastarm.batched.arrays import Array, common_level, float_type, setting, signs, tables
 from lastarm.batched.pegasos import POINTS, SAMPLES, add_errors, loaded, pegasos, unload
 from lastarm.batched.samples import order, passes
 from lastarm.canonical import fingerprint
@@ -75,12 +75,7 @@ class KernelSVM:
     ) -> None:
         self._dtype = float_type(dtype)
         parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
-        for name, (_, y) in parts.items():
-            if not np.isin(y, (-1, 1)).all():
-                shown = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
-                raise InvalidArgument(
-                    f"y_{name} holds {shown}: give -1 for one class and 1 for the other."
-                )
+        signs(parts)
         if sigmoid is not None and not sigmoid > 0:
             raise InvalidArgument(
                 f"sigmoid={sigmoid} will not do: it is how steep the loss is. Give a number of "
