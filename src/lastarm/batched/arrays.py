@@ -14,6 +14,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.trainers import Config
 
 Array = NDArray[Any]
+Index = Any  # a whole number without a sign: what NumPy takes for one is no int
 
 
 def float_type(dtype: DTypeLike) -> np.dtype[Any]:

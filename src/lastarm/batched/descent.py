@@ -1,29 +1,37 @@
 """Stochastic gradient descent of many linear models at a time, over the same samples.
 
-A block is eight samples. The products of all weights with them, before the block, are computed
-together; what each step within the block changes about the predictions for the next samples is
-known from the products of the samples with each other; and the weights are changed once a block.
-That is the same descent as step by step, with a third of the trips to the memory, and a model's
-numbers are the same to the last bit whichever models are beside it.
+The products of all weights with the samples of a block, before the block, are computed together;
+what each step within the block changes about the predictions for the next samples is known from
+the products of the samples with each other; and the weights are changed once a block. That is the
+same descent as step by step, with a third of the trips to the memory, and a model's numbers are
+the same to the last bit whichever models are beside it.
 """
 
 from __future__ import annotations
 
 from math import log
-from typing import cast
 
 import numpy as np
 
-from lastarm.batched.arrays import Array
-from lastarm.batched.compiled import compiled, contracted, reassociated
-from lastarm.batched.powers import powers, powers_single
+from lastarm.batched.arrays import Array, Index
+from lastarm.batched.compiled import compiled, contracted
+from lastarm.batched.powers import powers
+from lastarm.batched.products import BLOCK, change, multiply, padded, predict, take
+from lastarm.batched.slopes import (
+    HINGE,
+    MODIFIED_HUBER,
+    PERCEPTRON,
+    SQUARED,
+    SQUARED_HINGE,
+    hinge,
+    logistic,
+    margins,
+    squared,
+    squared_hinge,
+)
 
-BLOCK = 8
 PER_BIT = -1 / log(2)
-LARGEST = 1e12  # a gradient beyond this is cut off, as scikit-learn does
-
-HINGE, PERCEPTRON, SQUARED_HINGE, MODIFIED_HUBER, LOG, SQUARED = range(6)
-ZEROTH, FIRST, SECOND, EVEN = (cast(int, np.uint64(n)) for n in (0, 1, 2, BLOCK - 2))
+ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 
 
 @compiled
@@ -55,260 +63,164 @@ def descend(
     models, features = weights.shape
     kind = weights.dtype
     falling = bool(np.any(pace[3] != 0))
-    x = np.empty((BLOCK, features), kind)
-    products = np.empty((BLOCK, BLOCK), kind)
-    targets = np.empty((BLOCK, models), kind)
-    predictions = np.empty((BLOCK, models), kind)
-    changes = np.zeros((BLOCK, models), kind)
+    w, x = padded(weights, models), padded(weights, BLOCK)
+    w[:, :features] = weights
+    products, predictions = np.empty((BLOCK, BLOCK), kind), np.empty((BLOCK, models), kind)
+    targets = np.empty(models, kind)
+    changes, left = np.zeros((BLOCK, models), kind), np.ones((BLOCK, models), kind)
     kept, eta, work = np.empty(models, kind), np.empty(models, kind), np.empty(models, kind)
     for begin in range(0, len(rows), BLOCK):
         count = min(BLOCK, len(rows) - begin)
-        for t in range(count):
-            row = rows[begin + t]
-            for k in range(features):
-                x[t, k] = X[row, k]
-            if Y.shape[1] == 1:
-                y = Y[row, 0]
-                for model in range(models):
-                    targets[t, model] = y
-            else:
-                for model in range(models):
-                    targets[t, model] = Y[row, which[model]]
-        for t in range(count, BLOCK):  # the last block may be short
-            x[t] = 0
-            changes[t] = 0
-        predict(x, x, products)
-        predict(weights, x, predictions)
-        kept[:] = 1
+        take(X, rows, begin, count, x)
+        multiply(x, products)
+        predict(w, x, predictions)
         for t in range(np.uint64(count)):
-            set_steps(eta, pace, falling, factors, column, begin, t, done)
-            correct(t, predictions, products, changes, kept, intercepts)
+            sample = np.uint64(begin) + t
+            if Y.shape[1] == 1:
+                fill(targets, Y[rows[sample], 0])
+            else:
+                pick(targets, Y, rows[sample], which)
+            if factors.shape[1] == 1:
+                set_lengths(eta, pace, factors[sample, ZEROTH])
+            else:
+                pick_lengths(eta, pace, factors, sample, column)
+            if falling:
+                divide_lengths(eta, pace, np.uint64(done) + sample)
+            if t & FOURTH:  # several at a time: a loop has its price
+                after_four(t, predictions, products, changes, left)
+            if t & SECOND:
+                after_two(t, t & FOURTH, predictions, products, changes, left)
+            if t & FIRST:
+                after_one(t, t - FIRST, predictions, products, changes, left)
+            add(t, predictions, intercepts)
             for g in range(len(losses)):
-                step(
-                    t,
-                    bounds[g],
-                    bounds[g + 1],
-                    losses[g],
-                    predictions,
-                    targets,
-                    eta,
-                    work,
-                    changes,
-                )
-            shrink(t, changes, eta, penalties, least, kept, lifts, intercepts)
-        change(weights, x, changes, kept)
-
-
-# In what follows no index has a sign: looking whether one is negative would cost as much as all
-# the rest. Nor are there slices, each of which is counted as a user of its array.
-
-
-@contracted
-def set_steps(
-    eta: Array,
-    pace: Array,
-    falling: bool,
-    factors: Array,
-    column: Array,
-    begin: int,
-    t: int,
-    done: int,
-) -> None:
-    """How long the next step of each model is."""
-    sample = np.uint64(begin) + np.uint64(t)
-    turn = np.float64(np.uint64(done) + sample)
-    a, b, c, d = ZEROTH, FIRST, SECOND, FIRST + SECOND
-    if factors.shape[1] == 1:
-        factor = factors[sample, ZEROTH]
-        for i in range(np.uint64(len(eta))):
-            eta[i] = pace[a, i] + pace[b, i] * factor
-    else:
-        for i in range(np.uint64(len(eta))):
-            eta[i] = pace[a, i] + pace[b, i] * factors[sample, column[i]]
-    if falling:
-        for i in range(np.uint64(len(eta))):
-            eta[i] /= pace[c, i] + pace[d, i] * turn
-
-
-@reassociated
-def predict(weights: Array, x: Array, predictions: Array) -> None:
-    """The products of all weights with the samples of a block, eight at a time."""
-    models, features = weights.shape
-    for model in range(models):
-        w = weights[model]
-        p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = w.dtype.type(0)
-        for k in range(features):
-            v = w[k]
-            p0 += v * x[0, k]
-            p1 += v * x[1, k]
-            p2 += v * x[2, k]
-            p3 += v * x[3, k]
-            p4 += v * x[4, k]
-            p5 += v * x[5, k]
-            p6 += v * x[6, k]
-            p7 += v * x[7, k]
-        predictions[0, model] = p0
-        predictions[1, model] = p1
-        predictions[2, model] = p2
-        predictions[3, model] = p3
-        predictions[4, model] = p4
-        predictions[5, model] = p5
-        predictions[6, model] = p6
-        predictions[7, model] = p7
-
-
-@contracted
-def correct(
-    t: int,
-    predictions: Array,
-    products: Array,
-    changes: Array,
-    kept: Array,
-    intercepts: Array,
-) -> None:
-    """The predictions for sample t, after the steps that were taken before in the block."""
-    models = np.uint64(len(kept))
-    for i in range(models):
-        predictions[t, i] = kept[i] * predictions[t, i] + intercepts[i]
-    for u in range(ZEROTH, t & EVEN, SECOND):  # two at a time: a loop has its price
-        v = u + FIRST
-        g, h = products[t, u], products[t, v]
-        for i in range(models):
-            p = predictions[t, i] + g * changes[u, i]
-            predictions[t, i] = p + h * changes[v, i]
-    if t & FIRST:
-        u = t - FIRST
-        g = products[t, u]
-        for i in range(models):
-            predictions[t, i] += g * changes[u, i]
-
-
-@contracted
-def step(
-    t: int,
-    low: int,
-    high: int,
-    loss: int,
-    predictions: Array,
-    targets: Array,
-    eta: Array,
-    work: Array,
-    changes: Array,
-) -> None:
-    """By how much of sample t the weights change: −η times the derivative of the loss."""
-    zero, one, two = eta.dtype.type(0), eta.dtype.type(1), eta.dtype.type(2)
-    most = eta.dtype.type(LARGEST)
-    if loss == SQUARED:
-        for i in range(low, high):
-            slope = max(-most, min(most, predictions[t, i] - targets[t, i]))
-            changes[t, i] = -eta[i] * slope
-    elif loss in (HINGE, PERCEPTRON):
-        margin = one if loss == HINGE else zero
-        for i in range(low, high):
-            y = targets[t, i]
-            changes[t, i] = eta[i] * y if predictions[t, i] * y <= margin else zero
-    elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
-        steepest = two if loss == MODIFIED_HUBER else most / two
-        for i in range(low, high):
-            y = targets[t, i]
-            missing = max(zero, min(steepest, one - predictions[t, i] * y))
-            changes[t, i] = eta[i] * two * y * missing
-    else:
-        for i in range(low, high):
-            work[i] = abs(predictions[t, i] * targets[t, i])
-        powers_of_e = work[low:high]
-        if eta.itemsize == 8:
-            powers(PER_BIT, powers_of_e, powers_of_e)
-        else:
-            powers_single(PER_BIT, powers_of_e, powers_of_e)
-        for i in range(low, high):
-            y, small = targets[t, i], work[i]
-            part = small if predictions[t, i] * y > zero else one
-            changes[t, i] = eta[i] * y * part / (one + small)  # 1/(1 + e^z)
-
-
-@contracted
-def shrink(
-    t: int,
-    changes: Array,
-    eta: Array,
-    penalties: Array,
-    least: Array,
-    kept: Array,
-    lifts: Array,
-    intercepts: Array,
-) -> None:
-    """What step t does beside: the intercepts, and the penalty on all that was there before."""
-    models, one = np.uint64(len(kept)), kept.dtype.type(1)
-    for i in range(models):
-        intercepts[i] += lifts[i] * changes[t, i]
-    for i in range(models):
-        eta[i] = max(least[i], one - eta[i] * penalties[i])  # what is left of the weights
-    for i in range(models):
-        kept[i] *= eta[i]
-    for u in range(ZEROTH, t & EVEN, SECOND):
-        v = u + FIRST
-        for i in range(models):
-            changes[u, i] *= eta[i]
-            changes[v, i] *= eta[i]
-    if t & FIRST:
-        u = t - FIRST
-        for i in range(models):
-            changes[u, i] *= eta[i]
-
-
-@reassociated
-def change(weights: Array, x: Array, changes: Array, kept: Array) -> None:
-    """The weights after the block."""
-    models, features = weights.shape
-    for model in range(models):
-        w, keep = weights[model], kept[model]
-        c0, c1, c2, c3 = changes[0, model], changes[1, model], changes[2, model], changes[3, model]
-        c4, c5, c6, c7 = changes[4, model], changes[5, model], changes[6, model], changes[7, model]
-        for k in range(features):
-            w[k] = keep * w[k] + (
-                (c0 * x[0, k] + c1 * x[1, k] + c2 * x[2, k] + c3 * x[3, k])
-                + (c4 * x[4, k] + c5 * x[5, k] + c6 * x[6, k] + c7 * x[7, k])
-            )
-
-
-@compiled
-def squared_errors(weights: Array, intercepts: Array, which: Array, X: Array, Y: Array) -> Array:
-    """The sum of each model's squared errors, over all rows."""
-    totals = np.zeros(len(weights))
-    x = np.zeros((BLOCK, X.shape[1]), weights.dtype)
-    predictions = np.empty((BLOCK, len(weights)), weights.dtype)
-    for begin in range(0, len(X), BLOCK):
-        count = min(BLOCK, len(X) - begin)
-        x[:count] = X[begin : begin + count]
-        predict(weights, x, predictions)
-        for t in range(count):
-            for model in range(len(totals)):
-                error = predictions[t, model] + intercepts[model] - Y[begin + t, which[model]]
-                totals[model] += np.float64(error) * np.float64(error)
-    return totals
-
-
-@compiled
-def mistakes(weights: Array, intercepts: Array, X: Array, labels: Array, targets: int) -> Array:
-    """How often the `targets` models of each arm, or its only one, are for another class."""
-    totals = np.zeros(len(weights) // targets, np.int64)
-    x = np.zeros((BLOCK, X.shape[1]), weights.dtype)
-    predictions = np.empty((BLOCK, len(weights)), weights.dtype)
-    for begin in range(0, len(X), BLOCK):
-        count = min(BLOCK, len(X) - begin)
-        x[:count] = X[begin : begin + count]
-        predict(weights, x, predictions)
-        for t in range(count):
-            for arm in range(len(totals)):
-                best = 0
-                if targets == 1:
-                    best = 1 if predictions[t, arm] + intercepts[arm] > 0 else 0
+                low, high, loss = bounds[g], bounds[g + 1], losses[g]
+                if loss == SQUARED:
+                    squared(t, low, high, predictions, targets, eta, changes)
+                elif loss in (HINGE, PERCEPTRON):
+                    hinge(t, low, high, predictions, targets, eta, changes, loss == HINGE)
+                elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
+                    straight = loss == MODIFIED_HUBER
+                    squared_hinge(t, low, high, predictions, targets, eta, changes, straight)
                 else:
-                    highest = predictions[t, arm * targets] + intercepts[arm * targets]
-                    for k in range(1, targets):
-                        value = predictions[t, arm * targets + k] + intercepts[arm * targets + k]
-                        if value > highest:
-                            best, highest = k, value
-                totals[arm] += best != labels[begin + t]
-    return totals
+                    margins(t, low, high, predictions, targets, work)
+                    powers(PER_BIT, work, low, high, work)
+                    logistic(t, low, high, predictions, targets, eta, changes, work)
+            lift(t, changes, lifts, intercepts)
+            shrink(t, eta, penalties, least, left)
+        fill(kept, 1)
+        settle(np.uint64(count), changes, left, kept)
+        change(w, x, changes, kept)
+    weights[:] = w[:, :features]
+
+
+# What follows is done for every sample, so it must not cost more than it has to for few models.
+# No index has a sign: looking whether one is negative would cost as much as all the rest. There
+# are no slices, and one loop a function: else each array's users are counted, at a like price.
+
+
+@contracted
+def fill(targets: Array, target: float) -> None:
+    """The target is the same for all."""
+    for i in range(np.uint64(len(targets))):
+        targets[i] = target
+
+
+@contracted
+def pick(targets: Array, Y: Array, row: Index, which: Array) -> None:
+    """Each model has a target of its own."""
+    for i in range(np.uint64(len(targets))):
+        targets[i] = Y[row, which[i]]
+
+
+@contracted
+def set_lengths(eta: Array, pace: Array, factor: float) -> None:
+    """How long the next step of each model is: a + b·f."""
+    f = eta.dtype.type(factor)
+    for i in range(np.uint64(len(eta))):
+        eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * f
+
+
+@contracted
+def pick_lengths(eta: Array, pace: Array, factors: Array, sample: Index, column: Array) -> None:
+    """The same, where models have other factors."""
+    for i in range(np.uint64(len(eta))):
+        eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * factors[sample, column[i]]
+
+
+@contracted
+def divide_lengths(eta: Array, pace: Array, turn: Index) -> None:
+    """Over c + d·t."""
+    t = eta.dtype.type(turn)
+    for i in range(np.uint64(len(eta))):
+        eta[i] /= pace[SECOND, i] + pace[THIRD, i] * t
+
+
+# Before sample t there were others in the block. The step for sample u left a part of what had
+# been there, and changed the weights by some of sample u.
+
+
+@contracted
+def after_four(t: Index, predictions: Array, products: Array, changes: Array, left: Array) -> None:
+    """What is predicted for sample t after the first four steps of the block."""
+    a, b = products[t, ZEROTH], products[t, FIRST]
+    c, d = products[t, SECOND], products[t, THIRD]
+    for i in range(np.uint64(predictions.shape[1])):
+        p = predictions[t, i] * left[ZEROTH, i] + a * changes[ZEROTH, i]
+        p = p * left[FIRST, i] + b * changes[FIRST, i]
+        p = p * left[SECOND, i] + c * changes[SECOND, i]
+        predictions[t, i] = p * left[THIRD, i] + d * changes[THIRD, i]
+
+
+@contracted
+def after_two(
+    t: Index, u: Index, predictions: Array, products: Array, changes: Array, left: Array
+) -> None:
+    """After steps u and u + 1."""
+    v = u + FIRST
+    a, b = products[t, u], products[t, v]
+    for i in range(np.uint64(predictions.shape[1])):
+        p = predictions[t, i] * left[u, i] + a * changes[u, i]
+        predictions[t, i] = p * left[v, i] + b * changes[v, i]
+
+
+@contracted
+def after_one(
+    t: Index, u: Index, predictions: Array, products: Array, changes: Array, left: Array
+) -> None:
+    """After step u."""
+    a = products[t, u]
+    for i in range(np.uint64(predictions.shape[1])):
+        predictions[t, i] = predictions[t, i] * left[u, i] + a * changes[u, i]
+
+
+@contracted
+def add(t: Index, predictions: Array, intercepts: Array) -> None:
+    """The intercepts."""
+    for i in range(np.uint64(len(intercepts))):
+        predictions[t, i] += intercepts[i]
+
+
+@contracted
+def lift(t: Index, changes: Array, lifts: Array, intercepts: Array) -> None:
+    """The intercepts change too, where there are any."""
+    for i in range(np.uint64(len(lifts))):
+        intercepts[i] += lifts[i] * changes[t, i]
+
+
+@contracted
+def shrink(t: Index, eta: Array, penalties: Array, least: Array, left: Array) -> None:
+    """What the penalty leaves of all that was there before."""
+    one = eta.dtype.type(1)
+    for i in range(np.uint64(len(eta))):
+        left[t, i] = max(least[i], one - eta[i] * penalties[i])
+
+
+@contracted
+def settle(count: Index, changes: Array, left: Array, kept: Array) -> None:
+    """What is left of each change when the block ends, and of the weights before it."""
+    for back in range(FIRST, count + FIRST):
+        t = count - back
+        for i in range(np.uint64(len(kept))):
+            changes[t, i] *= kept[i]
+            kept[i] *= left[t, i]

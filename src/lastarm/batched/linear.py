@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.batched.arrays import Array, common_level, float_type, signs, tables
-from lastarm.batched.descent import BLOCK
 from lastarm.batched.linear_arms import Lines, Rule
+from lastarm.batched.products import BLOCK
 from lastarm.canonical import fingerprint
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.trainers import Config

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.batched import descent
+from lastarm.batched import descent, judging, slopes
 from lastarm.batched.arrays import Array
 from lastarm.batched.samples import passes
 from lastarm.errors import InvalidArgument, as_float
 
 LOSSES = {
-    "hinge": descent.HINGE,
-    "perceptron": descent.PERCEPTRON,
-    "squared_hinge": descent.SQUARED_HINGE,
-    "modified_huber": descent.MODIFIED_HUBER,
-    "log_loss": descent.LOG,
-    "squared_error": descent.SQUARED,
+    "hinge": slopes.HINGE,
+    "perceptron": slopes.PERCEPTRON,
+    "squared_hinge": slopes.SQUARED_HINGE,
+    "modified_huber": slopes.MODIFIED_HUBER,
+    "log_loss": slopes.LOG,
+    "squared_error": slopes.SQUARED,
 }
 RATES = ("constant", "invscaling", "optimal", "paper")
 TILE = 2**18  # bytes of weights that stay close to the processor while it goes through the rows
@@ -175,7 +175,7 @@ class Lines:
         powers = list(dict.fromkeys(rule.falls for rule in rules if rule.falls is not None))
         columns: dict[float | None, int] = {power: at for at, power in enumerate(powers)}
         column = np.array([columns.get(rule.falls, 0) for rule in rules], np.uint64)
-        pace = np.array([rule.pace for rule in rules], np.float64).T.copy()
+        pace = np.array([rule.pace for rule in rules], kind).T.copy()
         penalties = np.array([rule.alpha for rule in rules], kind)
         least = np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind)
         lifts = np.array([rule.fit_intercept for rule in rules], kind)
@@ -206,7 +206,7 @@ class Lines:
 
     def mean_squared_errors(self, X: Array, Y: Array) -> NDArray[np.float64]:
         """Of each model, on its column of targets."""
-        return descent.squared_errors(self.weights, self.intercepts, self.which, X, Y) / len(X)
+        return judging.squared_errors(self.weights, self.intercepts, self.which, X, Y) / len(X)
 
     def mistakes(self, X: Array, labels: NDArray[np.int64], targets: int) -> NDArray[np.int64]:
         """How many rows the models of each arm, which follow one another, take for another class.
@@ -214,7 +214,7 @@ class Lines:
         With one model an arm the classes are 0 and 1, and it is for 1 where it is above 0; else
         the highest of them decides.
         """
-        return descent.mistakes(self.weights, self.intercepts, X, labels, targets)
+        return judging.mistakes(self.weights, self.intercepts, X, labels, targets)
 
 
 def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:

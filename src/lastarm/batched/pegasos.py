@@ -14,7 +14,7 @@ import numpy as np
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.compiled import compiled, contracted, reassociated
-from lastarm.batched.powers import powers, powers_single
+from lastarm.batched.powers import powers
 
 SAMPLES = 8  # in a block: as many sums as stay in registers
 POINTS = 256  # at a time: what κ makes of them and the block stays in the first cache
@@ -53,10 +53,9 @@ def similarities(gamma: float, squared: Array, similar: Array) -> None:
     """κ = exp(−γ‖x − z‖²)."""
     factor = squared.dtype.type(gamma * PER_BIT)
     for sample in range(len(squared)):
-        if squared.itemsize == 8:
-            powers(factor, squared[sample], similar[sample])
-        else:
-            powers_single(factor, squared[sample], similar[sample])
+        powers(
+            factor, squared[sample], np.uint64(0), np.uint64(len(similar[sample])), similar[sample]
+        )
 
 
 @reassociated

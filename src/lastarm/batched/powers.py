@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lastarm.batched.arrays import Array
+from lastarm.batched.arrays import Array, Index
 from lastarm.batched.compiled import contracted
 
 # 2^f for |f| ≤ ½, to 1e-17 of itself: by interpolation of (2^f − 1)/f at Chebyshev's points.
@@ -24,13 +24,22 @@ ONE = np.float32(1)
 
 
 @contracted
-def powers(factor: float, exponents: Array, out: Array) -> None:
-    """2^(factor · exponent), which is at most 1; written so that many are computed at once.
+def powers(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
+    """2^(factor · exponent), which is at most 1, for exponents `low` to `high`, many at once."""
+    if exponents.itemsize == 8:
+        powers_double(factor, exponents, low, high, out)
+    else:
+        powers_single(factor, exponents, low, high, out)
+
+
+@contracted
+def powers_double(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
+    """In double precision.
 
     The whole part of the exponent is put where a number has its own; 64 more, taken off again
     by a multiplication, so that what is too small for a normal number comes out right.
     """
-    for i in range(len(out)):
+    for i in range(low, high):
         x = max(LEAST, factor * exponents[i])
         whole = np.float64(x + ROUND)
         f = x - (whole - ROUND)
@@ -42,9 +51,9 @@ def powers(factor: float, exponents: Array, out: Array) -> None:
 
 
 @contracted
-def powers_single(factor: float, exponents: Array, out: Array) -> None:
-    """The same in single precision."""
-    for i in range(len(out)):
+def powers_single(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
+    """In single precision."""
+    for i in range(low, high):
         x = max(LEAST_SINGLE, np.float32(factor * exponents[i]))
         whole = np.float32(x + ROUND_SINGLE)
         f = x - (whole - ROUND_SINGLE)
