@@ -6,10 +6,14 @@ import json
 import os
 import platform
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+
+Cell = float | str | tuple[float, float]
+"""A number, a word, or a number and half of its interval."""
 
 
 class Record:
@@ -45,19 +49,22 @@ class Record:
         """Say what the tables mean."""
         self._lines += ["", text]
 
-    def table(self, title: str, rows: dict[str, dict[str, float]]) -> None:
+    def table(self, title: str, rows: Mapping[str, Mapping[str, Cell]]) -> None:
         """Add a table with several measurements in a row; not every row need have all."""
         names = list(dict.fromkeys(name for row in rows.values() for name in row))
-        print(f"\n{title}")
-        self._lines += ["", f"**{title}**", "", f"| what | {' | '.join(names)} |"]
-        self._lines.append("| --- |" + " --- |" * len(names))
+        lines = [["what", *names]]
         for what, row in rows.items():
-            shown = [_shown(row[name]) if name in row else "" for name in names]
-            values = (f"{name} {value}" for name, value in zip(names, shown, strict=True) if value)
-            print(f"  {what:<50} {', '.join(values)}")
+            lines.append([what, *(_shown(row[name]) if name in row else "" for name in names)])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        print(f"\n{title}")
+        for what, *cells in lines:
+            right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            print("  ", what.ljust(widths[0]), *right, sep="  ")
+        for what, row in rows.items():
             line = {"benchmark": self._name, "table": title, "what": what, **row}
             print(json.dumps(line, ensure_ascii=False))
-            self._lines.append(f"| {what} | {' | '.join(shown)} |")
+        lines.insert(1, ["---"] * len(lines[0]))
+        self._lines += ["", f"**{title}**", "", *(f"| {' | '.join(line)} |" for line in lines)]
 
     def write(self) -> None:
         """Put this script's part into RESULTS.md."""
@@ -73,5 +80,9 @@ class Record:
         RESULTS.write_text(text)
 
 
-def _shown(value: float) -> str:
+def _shown(value: Cell) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return " ± ".join(map(_shown, value))
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
