@@ -1,0 +1,176 @@
+"""The league: every policy, and the peers' schedulers, on every file of recorded curves.
+
+A draw is 64 rows of a file, shuffled, and all contenders play on the same draws. A budget is a
+share of training all 64 to the end of their curves. The score is the rank by final loss, among all
+64, of the arm that is recommended: 0 is the best, 1 the worst, ties share theirs, arms that
+diverged come last, and to recommend none is as bad as the worst. Ranks are averaged over the draws
+of a file, then over files. Differences are paired, draw by draw; ± is half a 95 % interval, 1.96
+standard errors of the mean stratified by file. It tells what other draws from these files would
+have given, not other files, and the best is chosen by the same draws, which flatters it a little.
+
+Policies come as they are registered, with their defaults; who takes `max_pulls` is told the length
+of the curves. Where a budget does not reach all arms, as at 2 and 5 %, a policy that refuses it
+plays on as many of the 64 as it does reach, which for literal halving is where n·⌈log₂ n⌉ fits.
+"Fully train a random few" spends all on arms trained to the end. A pull past the end of a curve
+counts, and changes nothing. One worker pulls. Policies that look at every pull are slow to play,
+and play on a fifth of the draws.
+
+Optuna's pruner, Ray Tune's and Syne Tune's ASHA are as they come, but told full training. They
+never heard of a budget: they take the arms in the order of the draw, look at their rungs only, and
+are stopped where the next step no longer fits; the lowest latest loss is their recommendation. An
+arm that they stopped is lost to them, so they can end with much of a large budget unspent. A loss
+that diverged is told as it is: Optuna stops such an arm, the other two can let it go on.
+
+    .venv-bench/bin/python benchmarks/league.py FOLDER [--help]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from lastarm import Policy, SuccessiveHalving, UniformAllocation
+from lastarm.errors import BudgetTooSmall, InvalidArgument
+from lastarm.policies import POLICIES
+from league_curves import PERCENTS, Draw, Played, Table, play, tables
+from league_scores import Found, Scores
+from league_tables import picture, report
+from record import Record
+
+Contender = Callable[[Draw, list[int]], list[Played]]
+"""What it comes to on a draw with each of the budgets."""
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {  # of registered policies
+    "successive-halving eta=3": ("successive-halving", {"eta": 3}),
+}
+SLOW = ("lucb", "lil-ucb", "exp3")  # they look at every pull
+FIGURE = Path(__file__).with_name("league.png")
+CHUNK = 25  # draws that a process plays at a time
+
+
+def registered(
+    name: str, options: dict[str, Any], drawn: Draw, budgets: list[int]
+) -> list[Played]:
+    """A policy by its name."""
+    known = {"max_pulls": drawn.columns, "seed": drawn.number}
+    fields = POLICIES[name].__dataclass_fields__
+    given = {key: value for key, value in known.items() if key in fields} | options
+
+    def begin(budget: int) -> Policy:
+        try:
+            return POLICIES[name](drawn.arms, budget, **given)
+        except BudgetTooSmall as error:
+            return POLICIES[name](error.most_arms, budget, **given)
+
+    return [play(begin(budget), drawn, budget) for budget in budgets]
+
+
+def random_few(drawn: Draw, budgets: list[int]) -> list[Played]:
+    """As many arms as can be fully trained, at least one."""
+    few = [max(1, budget // drawn.columns) for budget in budgets]
+    return [
+        play(UniformAllocation(arms, min(budget, arms * drawn.columns)), drawn, budget)
+        for arms, budget in zip(few, budgets, strict=True)
+    ]
+
+
+def contenders(alone: bool) -> dict[str, Contender]:
+    """All who enter, by the names that the tables have for them."""
+    entered: dict[str, Contender] = {"fully train a random few": random_few}
+    for shown, (name, options) in ({name: (name, {}) for name in POLICIES} | VARIANTS).items():
+        entered[shown] = partial(registered, name, options)
+    return entered if alone else entered | importlib.import_module("league_peers").PEERS
+
+
+def play_draws(
+    table: Table, numbers: range, draws: int, entered: dict[str, Contender]
+) -> dict[str, list[list[Played]]]:
+    """Some of the draws from a table, by all who play on them."""
+    found: dict[str, list[list[Played]]] = {name: [] for name in entered}
+    for number in numbers:
+        drawn = Draw(table, number)
+        budgets = [drawn.budget(percent) for percent in PERCENTS]
+        for name, contender in entered.items():
+            if name not in SLOW or number < max(2, draws // 5):
+                found[name].append(contender(drawn, budgets))
+    return found
+
+
+def play_all(files: list[Table], draws: int, entered: dict[str, Contender]) -> Found:
+    """All draws from all tables, one process on each core."""
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        tasks = [
+            [
+                pool.submit(play_draws, table, numbers, draws, entered)
+                for numbers in (range(draws)[k : k + CHUNK] for k in range(0, draws, CHUNK))
+            ]
+            for table in files
+        ]
+        found: Found = {name: [] for name in entered}
+        for table, chunks in zip(files, tasks, strict=True):
+            parts = [chunk.result() for chunk in chunks]
+            print(f"{table.name} is played", file=sys.stderr)
+            for name, cells in found.items():
+                cells.append(np.array([played for part in parts for played in part[name]]))
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Play, print and draw."""
+    parser = argparse.ArgumentParser(
+        description="Every policy and the peers' schedulers on recorded curves. Without options "
+        "it writes its part of RESULTS.md, and league.png; with any, it only prints."
+    )
+    parser.add_argument("folder", type=Path, help="of .npz tables as `lastarm replay` reads them.")
+    parser.add_argument("--draws", type=int, default=500, help="from each file. [default: 500]")
+    parser.add_argument("--quick", action="store_true", help="ten draws.")
+    parser.add_argument("--alone", action="store_true", help="leave the peers out.")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there.")
+    given = parser.parse_args(arguments)
+    plain = given == parser.parse_args([str(given.folder)])
+    draws = 10 if given.quick else given.draws
+    if draws < 2:
+        parser.error(f"--draws {draws} is too few for an interval. Give at least 2.")
+    try:
+        files, entered = tables(given.folder), contenders(given.alone)
+    except InvalidArgument as error:
+        parser.error(str(error))
+    except ImportError as error:
+        parser.error(f"{error}: the peers are in .venv-bench. Use its Python, or give --alone.")
+
+    began = perf_counter()
+    scores = Scores(files, play_all(files, draws, entered))
+    took = perf_counter() - began
+
+    peers = [] if given.alone else ["optuna", "ray", "syne-tune"]
+    packages = ["lastarm", "numpy", "matplotlib", *peers]
+    record = Record("league", "python benchmarks/league.py FOLDER", packages)
+    record.note(__doc__.partition("\n\n")[2].rpartition("\n\n")[0])
+    shapes = ", ".join(
+        f"{file.name} ({' × '.join(map(str, file.losses.shape))})" for file in files
+    )
+    record.note(f"{draws} draws from each of: {shapes}.")
+    report(record, scores, SuccessiveHalving.name)
+    record.section("What playing takes")
+    searches = len(PERCENTS) * sum(len(cell) for row in scores.found.values() for cell in row)
+    record.row(f"all {searches:,} searches, {os.cpu_count()} at a time", took, "s")
+    if plain:
+        record.note("![Rank against budget and against looks](league.png)")
+        record.write()
+    if plain or given.figure:
+        picture(scores, SuccessiveHalving.name, given.figure or FIGURE)
+
+
+if __name__ == "__main__":
+    main()
