@@ -125,7 +125,7 @@ def cut(run: Callable[[Draw], Looks], draw: Draw, budgets: list[int]) -> list[Pl
     arm with the lowest latest loss is what it has found by then.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of NumPy, about losses that diverged
+        warnings.simplefilter("ignore")  # NumPy and Optuna have some about losses that diverged
         looks = list(run(draw))
     return [_until(budget, looks, draw) for budget in budgets]
 
