@@ -7,6 +7,7 @@ diverged come last, and to recommend none is as bad as the worst. Ranks are aver
 of a file, then over files. Differences are paired, draw by draw; ± is half a 95 % interval, 1.96
 standard errors of the mean stratified by file. It tells what other draws from these files would
 have given, not other files, and the best is chosen by the same draws, which flatters it a little.
+"≤ 3n looks" are those who at no budget and on no draw looked more often than that.
 
 Policies come as they are registered, with their defaults; who takes `max_pulls` is told the length
 of the curves. Where a budget does not reach all arms, as at 2 and 5 %, a policy that refuses it

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lastarm import UniformAllocation
+from lastarm import Hyperband, UniformAllocation
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES
 from league import SLOW, contenders, random_few, registered
@@ -98,6 +98,16 @@ def test_everybody_plays_at_every_budget(name: str) -> None:
         assert 0 <= row.rank <= 1
         assert row.looks >= 1
         assert 0 < row.spent <= 1
+
+
+def test_a_policy_that_is_registered_enters_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Newcomer(Hyperband):  # it takes max_pulls and a seed
+        name = "newcomer"
+
+    monkeypatch.setitem(POLICIES, Newcomer.name, Newcomer)
+    draw = Draw(table(), 7)
+    played = contenders(alone=True)["newcomer"](draw, [320])
+    assert played == [play(Hyperband(64, 320, max_pulls=50, seed=7), draw, 320)]
 
 
 def test_what_knows_no_budget_is_stopped_before_the_step_that_does_not_fit() -> None:
