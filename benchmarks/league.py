@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
     except InvalidArgument as error:
         parser.error(str(error))
     except ImportError as error:
-        parser.error(f"{error}: the peers are in .venv-bench. Use its Python, or give --alone.")
+        parser.error(f"the peers are in .venv-bench. Use its Python, or give --alone. ({error})")
 
     began = perf_counter()
     scores = Scores(files, play_all(files, draws, entered))
