@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from lastarm import Choice, LogUniform, SuccessiveHalving, search
 from lastarm.batched import Single
 from lastarm.batched.linear import LinearModels
-from lastarm.batched.linear_arms import LOSSES
+from lastarm.batched.linear_arms import FEW, LOSSES
 from lastarm.batched.samples import order
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch
@@ -96,12 +96,13 @@ def test_regressions_are_scikit_learns_too() -> None:
 
 
 @cache
-def linear(per_pull: int, threads: int = 1) -> LinearModels:
+def linear(per_pull: int, threads: int = 1, dtype: str = "float64") -> LinearModels:
     return LinearModels(
         *(X[:77], y[:77], X[77:100], y[77:100], X[100:], y[100:]),
         loss="hinge",
         samples_per_pull=per_pull,
         threads=threads,
+        dtype=dtype,
     )
 
 
@@ -112,10 +113,12 @@ def test_the_laws_of_trainers(check: CheckTrainer, per_pull: int) -> None:
         check(lambda: Single(linear(per_pull)), settings)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_neighbours_and_threads_change_no_bit(threads: int) -> None:
-    alone, together = linear(3), linear(3, threads)
+def test_neighbours_and_threads_change_no_bit(threads: int, dtype: str) -> None:
+    alone, together = linear(3, dtype=dtype), linear(3, threads, dtype)
     arms = list(range(len(SETTINGS)))
+    assert len(arms) > FEW  # so that one thread takes another way than one arm does
     batch = together.start(SETTINGS, arms)
     together.train(batch, arms, 40)
     together.train(batch, arms[1::3], 30)

@@ -9,8 +9,6 @@ the same to the last bit whichever models are beside it.
 
 from __future__ import annotations
 
-from math import log
-
 import numpy as np
 
 from lastarm.batched.arrays import Array, Index
@@ -20,6 +18,7 @@ from lastarm.batched.products import BLOCK, change, multiply, padded, predict, t
 from lastarm.batched.slopes import (
     HINGE,
     MODIFIED_HUBER,
+    PER_BIT,
     PERCEPTRON,
     SQUARED,
     SQUARED_HINGE,
@@ -30,7 +29,6 @@ from lastarm.batched.slopes import (
     squared_hinge,
 )
 
-PER_BIT = -1 / log(2)
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 
 
@@ -136,9 +134,8 @@ def pick(targets: Array, Y: Array, row: Index, which: Array) -> None:
 @contracted
 def set_lengths(eta: Array, pace: Array, factor: float) -> None:
     """How long the next step of each model is: a + b·f."""
-    f = eta.dtype.type(factor)
     for i in range(np.uint64(len(eta))):
-        eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * f
+        eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * factor
 
 
 @contracted
@@ -163,8 +160,8 @@ def divide_lengths(eta: Array, pace: Array, turn: Index) -> None:
 @contracted
 def after_four(t: Index, predictions: Array, products: Array, changes: Array, left: Array) -> None:
     """What is predicted for sample t after the first four steps of the block."""
-    a, b = products[t, ZEROTH], products[t, FIRST]
-    c, d = products[t, SECOND], products[t, THIRD]
+    a, b = products[ZEROTH, t], products[FIRST, t]
+    c, d = products[SECOND, t], products[THIRD, t]
     for i in range(np.uint64(predictions.shape[1])):
         p = predictions[t, i] * left[ZEROTH, i] + a * changes[ZEROTH, i]
         p = p * left[FIRST, i] + b * changes[FIRST, i]
@@ -178,7 +175,7 @@ def after_two(
 ) -> None:
     """After steps u and u + 1."""
     v = u + FIRST
-    a, b = products[t, u], products[t, v]
+    a, b = products[u, t], products[v, t]
     for i in range(np.uint64(predictions.shape[1])):
         p = predictions[t, i] * left[u, i] + a * changes[u, i]
         predictions[t, i] = p * left[v, i] + b * changes[v, i]
@@ -189,7 +186,7 @@ def after_one(
     t: Index, u: Index, predictions: Array, products: Array, changes: Array, left: Array
 ) -> None:
     """After step u."""
-    a = products[t, u]
+    a = products[u, t]
     for i in range(np.uint64(predictions.shape[1])):
         predictions[t, i] = predictions[t, i] * left[u, i] + a * changes[u, i]
 

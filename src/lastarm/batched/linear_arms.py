@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lastarm.batched import descent, judging, slopes
 from lastarm.batched.arrays import Array
+from lastarm.batched.few import descend_few
 from lastarm.batched.samples import passes
 from lastarm.errors import InvalidArgument, as_float
 
@@ -26,6 +27,7 @@ LOSSES = {
     "squared_error": slopes.SQUARED,
 }
 RATES = ("constant", "invscaling", "optimal", "paper")
+FEW = 24  # models, for whom it pays to take them one by one within a block
 TILE = 2**18  # bytes of weights that stay close to the processor while it goes through the rows
 
 
@@ -181,11 +183,12 @@ class Lines:
         lifts = np.array([rule.fit_intercept for rule in rules], kind)
         bounds = np.cumsum([0] + [count for _, count in runs]).astype(np.uint64)
         losses = np.array([LOSSES[loss] for loss, _ in runs])
+        descend = descend_few if len(rules) < FEW else descent.descend
         done = begin
         for _, rows in passes(seed, len(X), begin, end):
             before = np.arange(done, done + len(rows), dtype=np.float64)
             factors = [_factors(power, before) for power in powers] or [np.ones_like(before)]
-            descent.descend(
+            descend(
                 self.weights,
                 self.intercepts,
                 pace,
@@ -196,7 +199,7 @@ class Lines:
                 bounds,
                 losses,
                 column,
-                np.stack(factors, axis=1),
+                np.stack(factors, axis=1).astype(kind, copy=False),
                 X,
                 Y,
                 rows,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lastarm.batched.arrays import Array, Index
@@ -27,38 +29,38 @@ ONE = np.float32(1)
 def powers(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
     """2^(factor · exponent), which is at most 1, for exponents `low` to `high`, many at once."""
     if exponents.itemsize == 8:
-        powers_double(factor, exponents, low, high, out)
+        for i in range(low, high):
+            out[i] = power(factor * exponents[i])
     else:
-        powers_single(factor, exponents, low, high, out)
+        for i in range(low, high):
+            out[i] = power_single(np.float32(factor * exponents[i]))
 
 
 @contracted
-def powers_double(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
-    """In double precision.
+def power(exponent: Any) -> Any:
+    """2^exponent, in double precision.
 
     The whole part of the exponent is put where a number has its own; 64 more, taken off again
     by a multiplication, so that what is too small for a normal number comes out right.
     """
-    for i in range(low, high):
-        x = max(LEAST, factor * exponents[i])
-        whole = np.float64(x + ROUND)
-        f = x - (whole - ROUND)
-        g = f * f
-        even = ((((C10 * g + C8) * g + C6) * g + C4) * g + C2) * g + 1.0
-        odd = ((((C11 * g + C9) * g + C7) * g + C5) * g + C3) * g + C1
-        scale = np.int64((whole.view(np.int64) + 1087) << 52)
-        out[i] = (odd * f + even) * scale.view(np.float64) * DOWN
+    x: Any = max(LEAST, exponent)
+    whole = np.float64(x + ROUND)
+    f = x - (whole - ROUND)
+    g = f * f
+    even = ((((C10 * g + C8) * g + C6) * g + C4) * g + C2) * g + 1.0
+    odd = ((((C11 * g + C9) * g + C7) * g + C5) * g + C3) * g + C1
+    scale = np.int64((whole.view(np.int64) + 1087) << 52)
+    return (odd * f + even) * scale.view(np.float64) * DOWN
 
 
 @contracted
-def powers_single(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
-    """In single precision."""
-    for i in range(low, high):
-        x = max(LEAST_SINGLE, np.float32(factor * exponents[i]))
-        whole = np.float32(x + ROUND_SINGLE)
-        f = x - (whole - ROUND_SINGLE)
-        g = f * f
-        even = ((S6 * g + S4) * g + S2) * g + ONE
-        odd = (S5 * g + S3) * g + S1
-        scale = np.int32((whole.view(np.int32) + np.int32(191)) << np.int32(23))
-        out[i] = (odd * f + even) * scale.view(np.float32) * DOWN_SINGLE
+def power_single(exponent: Any) -> Any:
+    """2^exponent, in single precision."""
+    x: Any = max(LEAST_SINGLE, exponent)
+    whole = np.float32(x + ROUND_SINGLE)
+    f = x - (whole - ROUND_SINGLE)
+    g = f * f
+    even = ((S6 * g + S4) * g + S2) * g + ONE
+    odd = (S5 * g + S3) * g + S1
+    scale = np.int32((whole.view(np.int32) + np.int32(191)) << np.int32(23))
+    return (odd * f + even) * scale.view(np.float32) * DOWN_SINGLE

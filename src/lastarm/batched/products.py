@@ -58,14 +58,14 @@ def predict(weights: Array, x: Array, predictions: Array) -> None:
 
 @reassociated
 def multiply(x: Array, products: Array) -> None:
-    """The products of each sample with those before it in the block."""
-    for t in range(1, BLOCK):
-        for u in range(0, t, 2):
+    """The products of each sample with those after it in the block."""
+    for t in range(BLOCK - 1):
+        for later in range(BLOCK - 2, t - 1, -2):
             p = q = x.dtype.type(0)
             for k in range(x.shape[1]):
-                p += x[t, k] * x[u, k]
-                q += x[t, k] * x[u + 1, k]
-            products[t, u], products[t, u + 1] = p, q
+                p += x[t, k] * x[later, k]
+                q += x[t, k] * x[later + 1, k]
+            products[t, later], products[t, later + 1] = p, q
 
 
 @reassociated
