@@ -10,10 +10,12 @@ generators that read like their papers; `Rounds` makes a policy of such a genera
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from math import inf, isfinite
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lastarm.errors import InvalidArgument, NotAsked
 from lastarm.events import Loss, Pull, Told
@@ -45,9 +47,27 @@ class Policy(Protocol):
         """Whether the algorithm has come to its end: it will ask for nothing more."""
 
 
-def fresh(policy: Policy) -> Policy:
-    """The same policy, not yet begun."""
-    return dataclasses.replace(policy)
+@runtime_checkable
+class Extendable(Protocol):
+    """What a policy has besides, if a search by it can be given more budget."""
+
+    def extend(self, budget: int) -> None:
+        """Go on with a larger budget, in which all that was booked before counts.
+
+        It is called when the policy has finished. Arms go on from where they are.
+        """
+
+
+def go_on(policy: Policy, budgets: deque[int]) -> None:
+    """Give a policy that has finished the next of the `budgets`, until it has more to ask."""
+    while budgets and policy.finished:
+        assert isinstance(policy, Extendable), "a search by any other is not extended"
+        policy.extend(budgets.popleft())
+
+
+def fresh(policy: Policy, **changed: Any) -> Policy:
+    """The same policy, not yet begun, or one with some of its arguments changed."""
+    return dataclasses.replace(policy, **changed)
 
 
 def describe(policy: Policy) -> dict[str, Any]:
@@ -103,6 +123,8 @@ class Rounds:
     neither pulled nor looked at: its latest loss stands, at no cost. With a `total`, a round that
     would exceed it ends the algorithm, and the lowest latest loss is recommended.
 
+    When it has ended, another algorithm can go on with the arms as they are (`go_on_with`).
+
     >>> def best_of_two():
     ...     losses = yield [Pull(arm=0, upto=5), Pull(arm=1, upto=5)]
     ...     return min(losses, key=losses.get)
@@ -118,7 +140,10 @@ class Rounds:
     def __init__(self, algorithm: Algorithm, total: float = inf) -> None:
         self._algorithm = algorithm
         self._left = total
+        self._ended = False  # by the total
         self._begun = False
+        self._goes_on = False
+        self._before: int | None = None  # what the algorithm before recommended
         self._output: int | None = None
         self._round: list[int] = []  # the arms of this round
         self._to_ask: Iterator[Pull] = iter(())  # its pulls not yet given out
@@ -126,6 +151,20 @@ class Rounds:
         self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
         self._level: dict[int, int] = {}  # arm → pulls it has had
         self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
+
+    def go_on_with(self, algorithm: Algorithm, left: int) -> None:
+        """Begin another algorithm with the arms as they are, now that the one before has ended.
+
+        It has so many pulls `left`. In a round that would exceed them, all arms are brought as far
+        as that goes; then it ends, and the lowest latest loss is recommended. If it comes to its
+        own end, its output is, or what was recommended before, if that has a lower latest loss:
+        going on does not give away a better arm.
+        """
+        assert self.finished, "one algorithm at a time"
+        self._before, self._output = self.recommendation, None
+        self._algorithm, self._left, self._round = algorithm, left, []
+        self._begun, self._ended, self._goes_on = False, False, True
+        self._next_round()
 
     def ask(self, n: int = 1) -> list[Pull]:
         """At most `n` pulls of this round that were not given out yet."""
@@ -164,7 +203,7 @@ class Rounds:
 
     def _next_round(self) -> None:
         """Send the algorithm the losses it waits for, until it asks for a pull or returns."""
-        while not self._to_tell:
+        while not self._to_tell and not self._ended:
             healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
             try:
                 if not self._begun:
@@ -175,6 +214,9 @@ class Rounds:
                     pulls = self._algorithm.send(healthy)
             except StopIteration as end:
                 self._output = end.value
+                if self._before is not None:
+                    ends = {end.value, self._before} & self._losses.keys()
+                    self._output = lowest({arm: self._losses[arm] for arm in ends})
                 return
             except NoHealthyArm:
                 return
@@ -183,11 +225,24 @@ class Rounds:
             self._round = [pull.arm for pull in pulls]
             news = [pull for pull in pulls if self._is_news(pull)]
             if self._left < inf:
-                self._left -= sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
-                if self._left < 0:
-                    return
+                cost = sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
+                if cost > self._left:
+                    self._ended = True
+                    news = self._cut_to_fit(news) if self._goes_on else []
+                self._left -= cost
             self._to_ask, self._to_tell = iter(news), len(news)
 
     def _is_news(self, pull: Pull) -> bool:
         level = self._level.get(pull.arm, 0)
         return pull.upto > level and (level == 0 or pull.arm in self._losses)
+
+    def _cut_to_fit(self, news: list[Pull]) -> list[Pull]:
+        """A round that exceeds what is left, with its arms cut off at the level that does not."""
+        steps = [(pull.arm, self._level.get(pull.arm, 0), pull.upto) for pull in news]
+
+        def cost(most: int) -> int:
+            return sum(max(0, min(upto, most) - level) for _, level, upto in steps)
+
+        too_high = max(upto for _, _, upto in steps)
+        most = bisect_right(range(too_high), self._left, key=cost) - 1
+        return [Pull(arm, min(upto, most)) for arm, level, upto in steps if most > level]

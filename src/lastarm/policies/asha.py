@@ -103,17 +103,30 @@ class ASHA(Budgeted):
         )
         super().__post_init__()
         s = floor_log(R, eta)
-        self._levels: list[int] = [R // eta ** (s - k) for k in range(s + 1)]
+        levels = [R // eta ** (s - k) for k in range(s + 1)]
         if self.arms == 1:  # with nothing to compare it with, it is trained as far as it may be
-            self._levels = [min(R, self.budget)]
-        self._costs = [b - a for a, b in pairwise([0, *self._levels])]
-        self._rungs = [Rung(eta) for _ in self._levels]
-        self._at = dict(zip(self._levels, self._rungs, strict=True))
-        self._below = list(enumerate(self._rungs[:-1], start=1))[::-1]  # from the top
+            levels = [min(R, self.budget)]
+        self._take_levels(levels)
         self._begun = 0  # arms 0 … begun − 1 have been pulled
         self._left = self.budget
         self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
         self._latest: dict[int, float] = {}  # arm → latest loss, of healthy arms
+
+    def _take_levels(self, levels: list[int], reached: int = 0) -> None:
+        self._levels = levels
+        self._costs = [b - a for a, b in pairwise([reached, *levels])]
+        self._rungs = [Rung(self.eta) for _ in levels]
+        self._at = dict(zip(levels, self._rungs, strict=True))
+        self._below = list(enumerate(self._rungs[:-1], start=1))[::-1]  # from the top
+
+    def extend(self, budget: int) -> None:
+        """Go on with what no longer fitted into the budget; the levels stay as they are."""
+        before = self.raise_budget(budget)
+        self._left += budget - before
+        highest = self._levels[-1]
+        if self.arms == 1 and self._latest and (level := min(self.max_pulls, budget)) > highest:
+            self._take_levels([level], reached=highest)
+            self._begun = 0
 
     def ask(self, n: int = 1) -> list[Pull]:
         """Promotions first, from the top; then arms that have not begun."""

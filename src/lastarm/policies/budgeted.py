@@ -32,6 +32,13 @@ class Budgeted(Policy):
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
+    def raise_budget(self, budget: int) -> int:
+        """Take a larger budget; how large it was before."""
+        before = self.budget
+        meaning = f"what a budget of {before} is raised to"
+        self.budget = whole_number("budget", budget, before + 1, meaning)
+        return before
+
     def least_budget(self, arms: int) -> int:
         """The least budget for so many arms: one pull each, unless a policy needs more or less."""
         return arms
@@ -55,6 +62,31 @@ class InRounds(Rounds, Budgeted):
         Budgeted.__post_init__(self)
         algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
         Rounds.__init__(self, algorithm, total=self.budget if self.adaptive else inf)
+
+    def extend(self, budget: int) -> None:
+        """Run the algorithm again, now that it has ended, with a larger budget.
+
+        Arms go on from where they are, and one that is already far enough is neither pulled nor
+        looked at. What was booked before counts, also for arms that are dropped sooner this time;
+        where a round would then exceed the budget, what is left is spent on it, and it ends.
+
+        >>> from lastarm import Loss, SuccessiveHalving
+        >>> policy = SuccessiveHalving(arms=2, budget=8)
+        >>> for pull in policy.ask(2):
+        ...     policy.tell(Loss(pull, 1 / (pull.arm + 1)))
+        >>> policy.finished, policy.recommendation
+        (True, 1)
+        >>> policy.extend(20)
+        >>> policy.ask(2)
+        [Pull(arm=0, upto=10), Pull(arm=1, upto=10)]
+        """
+        before = self.raise_budget(budget)
+        algorithm = self.run_again(before) if self.arms > 1 else self.only_arm()
+        self.go_on_with(algorithm, left=budget - sum(self._level.values()))
+
+    def run_again(self, before: int) -> Algorithm:
+        """The algorithm for the new budget, when one with the budget `before` has ended."""
+        return self.algorithm()
 
     @abstractmethod
     def algorithm(self) -> Algorithm:

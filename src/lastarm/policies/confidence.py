@@ -44,8 +44,11 @@ class Confidence(InRounds):
                 "lie in. Give two numbers, the lower one first, or leave them out."
             )
         self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))
+        self._seen: Scaled | None = None
         super().__post_init__()
 
     def scaled(self) -> Scaled:
-        """Losses on the scale from 0 to 1."""
-        return Scaled(self.low, self.high)
+        """Losses on the scale from 0 to 1; run again, on that of all that was told before."""
+        low, high = self._seen.scale if self._seen else (self.low, self.high)
+        self._seen = Scaled(low, high)
+        return self._seen

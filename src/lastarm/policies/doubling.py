@@ -70,14 +70,18 @@ class Doubling(InRounds):
             )
         super().__post_init__()
 
-    def algorithm(self) -> Algorithm:
+    def algorithm(self, first: int = 0) -> Algorithm:
         """The policy's algorithm, again and again."""
 
         def once(budget: int) -> Algorithm:
             return FIXED_BUDGET[self.of](self.arms, budget).algorithm()
 
-        first = self.least_budget(self.arms)
+        first = first or self.least_budget(self.arms)
         return doubling(once, first, self.budget, healthy=lambda: bool(self._losses))
+
+    def run_again(self, before: int) -> Algorithm:
+        """The budgets that follow."""
+        return self.algorithm(first=min(2 * before, self.budget))
 
     def least_budget(self, arms: int) -> int:
         """The first of the budgets."""
