@@ -34,7 +34,7 @@ OTHER_TABLE = Tallied(Path(os.devnull), [row[::-1] for row in TABLE])
 
 CHANGES: dict[str, dict[str, Any]] = {
     "seed was 0 and is now 1": {"seed": 1},
-    "budget was 128 and is now 129": {"policy": SuccessiveHalving(ARMS, BUDGET + 1)},
+    "budget was 128 and is now 127": {"policy": SuccessiveHalving(ARMS, BUDGET - 1)},
     "eta was 2 and is now 3": {"policy": SuccessiveHalving(ARMS, BUDGET, eta=3)},
     "policy was 'successive-halving' and is now": {"policy": UniformAllocation(ARMS, BUDGET)},
     "trainer.maximized was None and is now 'Tallied'": {"maximize": True},

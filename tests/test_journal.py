@@ -129,7 +129,7 @@ def test_a_finished_search_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"budget": 129}, "budget was 128 and is now 129"),
+        ({"budget": 127}, "budget was 128 and is now 127. A budget can only grow"),
         ({"seed": 1}, "seed was 0 and is now 1"),
         ({"table": [row[::-1] for row in TABLE]}, "trainer.table was '"),
         ({"table": [[*row, row[-1]] for row in TABLE]}, "trainer.table was '"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lastarm.checkpoints import Checkpoints
-    from lastarm.events import Closed, Failure, Loss, Opened, Pull
+    from lastarm.events import Closed, Extended, Failure, Loss, Opened, Pull
     from lastarm.policies import (
         ASHA,
         EXP3,
@@ -45,6 +45,7 @@ __all__ = [
     "Configs",
     "Doubling",
     "ExponentialGap",
+    "Extended",
     "Failure",
     "Functions",
     "Generated",

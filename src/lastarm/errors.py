@@ -254,9 +254,12 @@ class OtherSearch(JournalError):
             f"{name} was {_short(was)} and is now {_short(now)}"
             for name, was, now in self.differences
         )
+        way_out = "Use the same arguments to resume it"
+        if [name for name, _, _ in self.differences] == ["budget"]:
+            way_out = "A budget can only grow: give the same to resume it, or more to extend it"
         super().__init__(
             f"the journal {path} is of another search: {listed}. "
-            "Use the same arguments to resume it, or name another journal."
+            f"{way_out}, or name another journal."
         )
 
 

@@ -1,8 +1,8 @@
 """Events: all that is asked, told and written down.
 
 A policy asks for a `Pull` and is told a `Loss` or a `Failure`. The journal holds these, in the
-order in which they happened, after one `Opened` and up to one `Closed`. Events are values: they
-never change, and mean the same to whoever holds them.
+order in which they happened, after one `Opened` and up to one `Closed`; an `Extended` opens the
+search again. Events are values: they never change, and mean the same to whoever holds them.
 """
 
 from __future__ import annotations
@@ -94,6 +94,24 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class Extended:
+    """From here on the search has a larger `budget`: that many pulls in all, with those before.
+
+    What the smaller budget began is finished first, so that the answer depends on the budgets of a
+    search, and not on the moment at which it was given them.
+    """
+
+    budget: int
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise InvalidArgument(
+                f"budget={self.budget} extends nothing: it is the total of pulls over all arms, "
+                "those of before included."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """The policy came to its end and `arm` is recommended, as it was after `upto` pulls.
 
@@ -108,4 +126,4 @@ class Closed:
 
 
 Told = Loss | Failure
-Event = Opened | Pull | Loss | Failure | Closed
+Event = Opened | Pull | Loss | Failure | Extended | Closed

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +27,10 @@ from lastarm.errors import (
     OtherSearch,
     ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Failure, Opened, Pull
+from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
 from lastarm.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.lock import held, try_to_lock
-from lastarm.policy import Policy
+from lastarm.policy import Policy, go_on
 
 
 class Journal:
@@ -48,7 +49,8 @@ class Journal:
     >>> folder.cleanup()
 
     `events` are those that were found on opening; a torn end is cut off with a `JournalRepaired`
-    warning. A search with other arguments is refused, naming them.
+    warning. A search with other arguments is refused, naming them; all but a larger budget, which
+    is for the caller to `extend` it by.
     """
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
@@ -62,7 +64,7 @@ class Journal:
                 self._file = undo.enter_context(self.path.open("r+b", buffering=0))
                 try_to_lock(self.path, self._file)  # it may have a second name, by a hard link
                 self.events, self._sum, end = _verified(self.path)
-                _refuse_another_search(self.path, self.events[0], opened)
+                _refuse_another_search(self.path, self.events, opened)
                 if torn := self.path.stat().st_size - end:
                     warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
                 self._file.truncate(end)
@@ -72,6 +74,17 @@ class Journal:
                 raise JournalNotWritten(self.path, error) from error
             self._held = undo.pop_all()
         self._lines = self._durable = len(self.events)
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets that the search has had: of its header, and then what it was extended to."""
+        return _budgets(self.events)
+
+    def extend(self, budget: int) -> None:
+        """Take down a larger budget, as if it had been found: the search goes on with it."""
+        self.append(Extended(budget))
+        self.sync()
+        self.events.append(Extended(budget))
 
     def append(self, event: Event) -> None:
         """Take down an event; it counts once `sync` has returned."""
@@ -155,27 +168,33 @@ def read(path: str | Path) -> list[Event]:
         ) from error
 
 
-def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, int]:
+def replay(events: Iterable[Event], policy: Policy) -> tuple[dict[Pull, int], deque[int]]:
     """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
 
-    With each comes how many attempts at it have failed.
+    With each comes how many attempts at it have failed; and then the larger budgets that wait for
+    the policy to finish with the one that it has.
 
     The policy must ask for just what was written: if it does not, its code, its arguments or its
     seed are not those that wrote the journal.
     """
     in_flight: dict[Pull, int] = {}
+    budgets: deque[int] = deque()
     for record, event in enumerate(events, start=1):
         match event:
             case Opened():
                 continue
             case Pull() if event in in_flight:
                 continue  # started again, after a crash or a failed attempt
+            case Extended(budget):
+                budgets.append(budget)
             case Pull():
+                go_on(policy, budgets)
                 asked = policy.ask(1)
                 if asked != [event]:
                     raise ReplayDiverged(record, event, asked or "nothing")
                 in_flight[event] = 0
             case Closed():
+                go_on(policy, budgets)
                 if not policy.finished:
                     raise ReplayDiverged(record, event, "not end here")
             case Failure(retried=True) if event.pull in in_flight:
@@ -185,7 +204,7 @@ def replay(events: Iterable[Event], policy: Policy) -> dict[Pull, int]:
                     raise ReplayDiverged(record, event, "not wait for that pull")
                 del in_flight[event.pull]
                 policy.tell(event)
-    return in_flight
+    return in_flight, budgets
 
 
 def _resolved(path: Path) -> Path:
@@ -251,8 +270,21 @@ def _event(path: Path, number: int, line: Line) -> Event:
         raise JournalDamaged(path, number, f"no event can be read from it ({error})") from error
 
 
-def _refuse_another_search(path: Path, was: Event, now: Opened) -> None:
-    before, after = _identity(was), _identity(_event(path, 1, _as_read(now)))
+def _budgets(events: Sequence[Event]) -> list[int]:
+    opened = events[0]
+    assert isinstance(opened, Opened), "the first event of a journal is its header"
+    first = opened.policy.get("budget")
+    return ([first] if isinstance(first, int) else []) + [
+        event.budget for event in events if isinstance(event, Extended)
+    ]
+
+
+def _refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> None:
+    before, after = _identity(events[0]), _identity(_event(path, 1, _as_read(now)))
+    budgets, budget = _budgets(events), after.get("budget")
+    if budgets and isinstance(budget, int):
+        resumed_or_extended = budget in budgets or budget > budgets[-1]
+        before["budget"] = budget if resumed_or_extended else budgets[-1]
     differences = [
         (name, before.get(name), after.get(name))
         for name in {**before, **after}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
+from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
 
 
 @dataclass(slots=True)
@@ -29,6 +29,20 @@ class Spent:
     switches: int = 0
 
 
+@dataclass(slots=True)
+class Stretch:
+    """A part of a search: from its beginning, or from where it was extended, to what it came to.
+
+    Extended before a stretch was at its end, a search finishes that first, within the next one;
+    nothing is then closed in between.
+    """
+
+    budget: int  # pulls in all, those of the stretches before included
+    event: int  # how many events came before
+    before: Spent  # what had been spent by then
+    closed: Closed | None = None
+
+
 class Ledger:
     """The fold: add events in their order, read the sums at any moment.
 
@@ -37,6 +51,8 @@ class Ledger:
     (6, 2)
     >>> ledger.curves
     {0: [(4, 0.5), (6, 0.25)]}
+
+    The `stretches` of a search that has a journal are told apart by what opened and extended it.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -45,7 +61,9 @@ class Ledger:
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
         self.closed: Closed | None = None
+        self.stretches: list[Stretch] = []
         self.configs: dict[int, Mapping[str, Any]] = {}  # arm → its config, as the journal has it
+        self._events = 0  # how many there were
         self._booked: dict[int, int] = {}  # arm → the level it has been started for
         self._in_flight: set[int] = set()
         self._trained: dict[int, int] = {}  # arm → pulls performed since it reached its level
@@ -70,8 +88,12 @@ class Ledger:
             case Closed(trained=trained):
                 self.closed = event
                 self.spent.repeated += trained
-            case Opened():
-                pass
+                if self.stretches:
+                    self.stretches[-1].closed = event
+            case Opened(policy={"budget": int(budget)}) | Extended(budget):
+                self.closed = None
+                self.stretches.append(Stretch(budget, self._events, replace(self.spent)))
+        self._events += 1
 
     def _add_work(self, event: Loss | Failure) -> None:
         (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent

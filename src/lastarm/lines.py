@@ -18,7 +18,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from lastarm.canonical import readable
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Saved, Work
+from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 
 FORMAT = 1
 
@@ -77,6 +77,8 @@ def _fields(event: Event) -> dict[str, Any]:
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
             whose = {"retried": retried, "lost": lost}
             return fields | _work(work) | whose | {"traceback": traceback}
+        case Extended(budget):
+            return {"event": "extended", "budget": budget}
         case Closed(arm, upto, test_loss, trained):
             fields = {"event": "closed", "arm": arm, "upto": upto}
             return fields | {"test_loss": _number(test_loss), "trained": trained}
@@ -138,6 +140,10 @@ def _read_failure(fields: dict[str, Any]) -> Failure:
     return Failure(_read_pull(fields), error, traceback, _read_work(fields), *whose)
 
 
+def _read_extended(fields: dict[str, Any]) -> Extended:
+    return Extended(index(fields["budget"]))
+
+
 def _read_closed(fields: dict[str, Any]) -> Closed:
     test_loss = fields["test_loss"]
     test_loss = None if test_loss is None else float(test_loss)
@@ -161,5 +167,6 @@ _READERS: dict[str, Callable[[dict[str, Any]], Event]] = {
     "pull": _read_pull,
     "loss": _read_loss,
     "failure": _read_failure,
+    "extended": _read_extended,
     "closed": _read_closed,
 }

@@ -10,7 +10,7 @@ from lastarm.errors import Stuck
 from lastarm.events import Event, Failure, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
-from lastarm.policy import Policy
+from lastarm.policy import Policy, go_on
 from lastarm.runners import ATTEMPTS_OF_LOST, Runner
 from lastarm.signals import Stop
 from lastarm.trainers import Config
@@ -31,6 +31,7 @@ def run(
 
     Resuming is replaying: a fresh policy is walked through the journal's events, which are yielded
     too, and pulls that were in flight are started again. An empty journal is not a special case.
+    A policy that has finished goes on with the larger budgets that the journal holds.
 
     A loss counts, that is, it is told to the policy and yielded, only when it is safely in the
     journal. A failed attempt is repeated up to `retries` times before its failure counts; those
@@ -39,9 +40,8 @@ def run(
     more is started, what is in flight is brought home while there is time, and the loop ends.
     """
     stop = stop or Stop()
-    to_start = deque(
-        (pull, failed + 1) for pull, failed in replayed(journal.events, policy).items()
-    )
+    in_flight, budgets = replayed(journal.events, policy)
+    to_start = deque((pull, failed + 1) for pull, failed in in_flight.items())
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
@@ -50,6 +50,7 @@ def run(
 
     started: dict[Pull, int] = {}  # pull → the attempt under way
     while True:
+        go_on(policy, budgets)
         while runner.free and not stop():
             if not to_start:
                 to_start.extend((pull, 1) for pull in policy.ask(1))

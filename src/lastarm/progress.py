@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from lastarm.events import Event, Loss, Pull
+from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.policy import Policy
 from lastarm.trainers import Config
@@ -71,6 +71,8 @@ class _Watch:
             self._rung = event.upto
         elif isinstance(event, Loss) and isfinite(event.value):
             self._best = min(self._best, (event.value, event.pull.arm))
+        elif isinstance(event, Extended):
+            self._budget = event.budget
         now = monotonic()
         if now < self._drawn + EVERY:
             return
@@ -81,6 +83,7 @@ class _Watch:
         rung = sorted(self._rungs).index(self._rung) + 1 if self._rungs else 0
         self._update(
             completed=pulls,
+            total=self._budget,
             description=f"{self._name}: rung {rung}, "
             f"{len(self._rungs.get(self._rung, ())):,} arms to {self._rung:,}",
             left=self._time_left(now, pulls),

@@ -10,7 +10,7 @@ from typing import Any
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Failure
-from lastarm.ledger import Spent
+from lastarm.ledger import Spent, Stretch
 from lastarm.trainers import Config
 from lastarm.utilisation import Utilisation
 
@@ -26,7 +26,8 @@ class Result:
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
     None where it is not at hand. `level` is how many pulls it had when it had that loss.
     `utilisation` is how busy the workers were, of what was performed here and not before; None, if
-    nothing was.
+    nothing was. `budget` is the latest that the search was given, and of a search with a journal
+    `stretches` are what it came to with each.
     """
 
     arm: int | None
@@ -45,6 +46,8 @@ class Result:
     stopped_by: int | None = None  # the number of the signal that stopped it
     journal: str | None = None
     utilisation: Utilisation | None = None
+    budget: int | None = None
+    stretches: Sequence[Stretch] = field(repr=False, default=())
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""

@@ -29,7 +29,7 @@ from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
 from lastarm.ledger import Ledger
 from lastarm.loop import run
-from lastarm.policy import Policy, describe, fresh
+from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, chosen_runner
 from lastarm.signals import stop_on_signals
@@ -89,9 +89,10 @@ def search(
     A failed pull is tried again `retries` times; then that arm is out. All arms failing is an
     error, `AllArmsFailed`.
 
-    Remembering. With a `journal`, the same call resumes a search that was killed or stopped, and a
-    call with other arguments is refused. Trained states are kept in `checkpoints`, a folder or
-    `Checkpoints`: beside the journal unless said otherwise; False keeps them in memory only.
+    Remembering. With a `journal`, the same call resumes a search that was killed or stopped; with
+    a larger budget it extends one, also one that had ended, and every arm goes on from where it
+    is. A call with other arguments is refused. Trained states are kept in `checkpoints`, a folder
+    or `Checkpoints`: beside the journal unless said otherwise; False keeps them in memory only.
 
     Ending. Ctrl-C, SIGTERM or `seconds` end the search with the recommendation so far; a second
     Ctrl-C ends it at once. `recommend` "latest" is the paper's: the arm that the policy found, as
@@ -123,6 +124,7 @@ def search(
         if journal is not None:
             opened = _opened(seed, policy, space, configs, how, recommend)
             written = stack.enter_context(closing(Journal(journal, opened)))
+            policy = _as_it_began(policy, written)
         arms = Arms(how, configs, seed)
         if kept := Checkpoints.of(checkpoints):
             index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
@@ -174,6 +176,8 @@ def search(
         stopped_by=None if complete else stop.signal,
         journal=None if journal is None else str(journal),
         utilisation=sheet.utilisation,
+        budget=ledger.stretches[-1].budget if ledger.stretches else policy.budget,
+        stretches=ledger.stretches,
     )
 
 
@@ -209,6 +213,21 @@ def _opened(
         command=tuple(sys.argv),
         folder=os.getcwd(),
     )
+
+
+def _as_it_began(policy: Policy, journal: Journal) -> Policy:
+    """The policy with the budget that the search began with; a larger one than ever extends it."""
+    if not journal.budgets:
+        return policy
+    if policy.budget not in journal.budgets:  # so it is larger than all of them
+        if not isinstance(policy, Extendable):
+            raise InvalidArgument(
+                f"budget={policy.budget} will not do: the search in {journal.path} has one of "
+                f"{journal.budgets[-1]}, and its policy {policy.name} cannot be extended, because "
+                "it has no extend(budget). Give the same budget, or name another journal."
+            )
+        journal.extend(policy.budget)
+    return fresh(policy, budget=journal.budgets[0])
 
 
 def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
