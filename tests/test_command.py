@@ -368,7 +368,7 @@ def test_a_journal_is_resumed_and_a_changed_search_refused(
     journal.write_bytes(b"".join(lines[: len(lines) // 2]))
     again = asked(capsys, "replay", table, "--budget", 600, *options)
     assert again["digest"] == first["digest"]
-    assert "budget was 600" in refused(capsys, "replay", table, "--budget", 601, *options, code=3)
+    assert "budget was 600" in refused(capsys, "replay", table, "--budget", 599, *options, code=3)
     assert "seed was 0" in refused(
         capsys, "replay", table, "--budget", 600, "--seed", 1, *options, code=3
     )

@@ -24,7 +24,7 @@ def compare(table: Table, options: dict[str, Any]) -> tuple[list[dict[str, Any]]
     for name in POLICIES:
         known = {key: value for key, value in options.items() if takes(name, key)}
         try:
-            _, result, rows = table.play(table.policy(name, **known))
+            result, rows = table.play(table.policy(name, **known))
         except (BudgetTooSmall, AllArmsFailed) as error:
             found.append({"policy": name, "error": str(error)})
             failed += [error] if isinstance(error, AllArmsFailed) else []

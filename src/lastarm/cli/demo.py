@@ -55,7 +55,7 @@ def demo(seed: Any, as_json: bool) -> int:
         f"pass over the training data.\nWhat Successive Halving saw with {BUDGET:,} pulls:"
     )
     display.console.print(display.rungs(halving))
-    display.answer(halving, BUDGET)
+    display.answer(halving)
     display.say("\nThe same settings and the same budget with uniform allocation:")
     display.console.print(_side_by_side(results, misread))
     display.say("The settings that won:")

@@ -62,7 +62,6 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
 
 def answer(
     result: Result,
-    budget: int,
     number: Callable[[int], int] = int,
     longest: float = inf,
 ) -> None:
@@ -78,8 +77,8 @@ def answer(
             f"{test}, after {level:,} pulls."
         )
     say(
-        f"Spent: {spent.pulls:,} pulls of a budget of {budget:,}, {spent.observations:,} looks at "
-        "a loss."
+        f"Spent: {spent.pulls:,} pulls of a budget of {result.budget:,}, {spent.observations:,} "
+        "looks at a loss."
     )
     if spent.repeated:
         say(f"Progress was lost; at most {spent.repeated:,} pulls were trained again.")

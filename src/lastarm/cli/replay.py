@@ -73,7 +73,7 @@ def replay(
     result = played.result
     if as_json:
         answer = {**result.as_dict(), "arm": played.row}
-        answer |= {"policy": policy, "budget": played.policy.budget}
+        answer |= {"policy": policy, "budget": result.budget}
         display.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
     else:
         _print(played, table, journal)
@@ -83,8 +83,8 @@ def replay(
 
 
 def _print(played: Played, table: Table, journal: str | None) -> None:
-    policy, result, rows = played
+    result, rows = played
     display.console.print(display.rungs(result, rows.__getitem__))
-    display.answer(result, policy.budget, rows.__getitem__, longest=table.columns)
+    display.answer(result, rows.__getitem__, longest=table.columns)
     if not result.complete:
         display.stopped(f"lastarm resume {shlex.quote(journal)}" if journal else None)

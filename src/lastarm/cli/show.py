@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
+from lastarm.cli.stretches import stretches, stretches_table
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
@@ -95,6 +96,8 @@ def _result(events: list[Event]) -> Result:
         configs=[
             ledger.configs.get(arm, {}) for arm in range(max(ledger.configs, default=-1) + 1)
         ],
+        budget=ledger.stretches[-1].budget if ledger.stretches else None,
+        stretches=ledger.stretches,
     )
 
 
@@ -105,6 +108,8 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
     return {
         **result.as_dict(),
         "running": is_held(path),
+        "budget": result.budget,
+        "stretches": stretches(result),
         "seed": opened.seed,
         "policy": dict(opened.policy),
         "space": dict(opened.space),
@@ -128,11 +133,14 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     assert isinstance(opened, Opened)
     state = "complete" if result.complete else "running" if is_held(path) else "stopped"
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
+    if len(result.stretches) > 1:
+        arguments["budget"] = " → ".join(f"{stretch.budget}" for stretch in result.stretches)
     settings = ", ".join(f"{name}={value}" for name, value in arguments.items())
     head = display.plain(f"{opened.policy.get('name')}, {settings}, seed={opened.seed}: {state}")
     spent = result.spent
     parts: list[RenderableType] = [
         Text(head),
+        *([stretches_table(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
         Text(
@@ -148,8 +156,12 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
+    resume = f"lastarm resume {shlex.quote(str(path))}"
     if state == "stopped":
-        parts.append(Text(display.plain(f"To go on: lastarm resume {shlex.quote(str(path))}")))
+        parts.append(Text(display.plain(f"To go on: {resume}")))
+    elif state == "complete" and result.budget:
+        more = f"To go on with twice the budget: {resume} --budget {2 * result.budget}"
+        parts.append(Text(display.plain(more)))
     return Group(*parts)
 
 

@@ -9,13 +9,15 @@ import numpy as np
 
 from lastarm.cli.options import make_policy, takes
 from lastarm.errors import InvalidArgument, whole_number
+from lastarm.events import Event, Loss, Pull
 from lastarm.policies import ASHA
 from lastarm.policies.budgeted import Budgeted
 from lastarm.result import Result
-from lastarm.runners import Serial
+from lastarm.runners import Arms, Serial
 from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.trainers import RecordedCurves
+from lastarm.trainers.recorded import Position
 
 GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
 
@@ -23,7 +25,6 @@ GROUP = 256  # a recorded pull takes no time, so many share one wait for the dis
 class Played(NamedTuple):
     """What a policy found, and which row of the file each arm was."""
 
-    policy: Budgeted
     result: Result
     rows: list[int]
 
@@ -31,6 +32,28 @@ class Played(NamedTuple):
     def row(self) -> int | None:
         """The recommended row."""
         return None if self.result.arm is None else self.rows[self.result.arm]
+
+
+class Places(Serial):
+    """A runner for rows of a table, whose states need not be kept: each is a place in a row.
+
+    `reached` says how far the arms are known to be.
+    """
+
+    def __init__(self, arms: Arms, reached: dict[int, int], *, group: int) -> None:
+        super().__init__(arms, group=group)
+        self._reached = reached
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        """Go on from there, also if that was before a crash or in an earlier stretch."""
+        if pull.arm in self._reached:
+            known = Pull(pull.arm, self._reached[pull.arm])
+            self._states.put_back(known, self.state(known))
+        super().start(pull, attempt)
+
+    def state(self, pull: Pull) -> Position:
+        """It is always at hand."""
+        return Position(self._arms.configs[pull.arm]["row"], pull.upto)
 
 
 class Table:
@@ -65,13 +88,20 @@ class Table:
         if asynchronous:  # it begins arms one by one, so the file's order must not matter
             rows = np.random.default_rng(self.seed).permutation(rows).tolist()
         group = 1 if asynchronous or self.curves.seconds_per_pull else GROUP
+        reached: dict[int, int] = {}
+
+        def note(event: Event) -> None:
+            if isinstance(event, Loss):
+                reached[event.pull.arm] = event.pull.upto
+
         result = search(
             self.curves,
             Configs([{"row": row} for row in rows]),
             policy=policy,
-            runner=partial(Serial, group=group),
+            runner=partial(Places, reached=reached, group=group),
             journal=journal,
-            checkpoints=False,  # a place in a table need not be trained again
+            checkpoints=False,
             seed=self.seed,
+            on_event=note,
         )
-        return Played(policy, result, rows)
+        return Played(result, rows)

@@ -126,11 +126,11 @@ def tune(
     elif output is not None:
         display.note(f"lastarm: the winner's folder is lost, so that there is no {output}.")
     if as_json:
-        named = {"policy": policy, "budget": chosen.budget}
+        named = {"policy": policy, "budget": result.budget}
         display.print_json(result.as_dict() | named)
     else:
         display.console.print(display.rungs(result))
-        display.answer(result, chosen.budget)
+        display.answer(result)
         if (used := result.utilisation) and used.workers > 1:
             display.say(f"{used}.")
         display.settings(result.config or {})
