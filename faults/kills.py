@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from faults.campaign import Campaign, Figures
 from faults.disk import Call, in_memory, watched
@@ -125,7 +125,7 @@ def _lived(
     return Life(code != 0, resuming)
 
 
-def killed(reference: Reference, nth: int) -> bool:
+def killed(reference: Reference, nth: int, **changed: Any) -> bool:
     """Play in a child that is killed at its nth point; whether it lived to see that point."""
 
     def live() -> None:
@@ -136,7 +136,7 @@ def killed(reference: Reference, nth: int) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         with watched(reference.disk, at):
-            reference.play()
+            reference.play(**changed)
 
     _, status = os.waitpid(forked(live), 0)
     assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0

@@ -25,7 +25,7 @@ from lastarm.errors import (
     OtherSearch,
     ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Saved, Work
+from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, read, replay
 from lastarm.lines import decode, encode, event_of
 
@@ -64,6 +64,7 @@ events = st.one_of(
         st.none() | st.builds(Saved, st.text("0123456789abcdef"), st.integers(0)),
     ),
     st.builds(Failure, pulls, texts, texts, works, st.booleans(), st.booleans()),
+    st.builds(Extended, st.integers(1)),
     st.builds(Closed, st.integers(0), st.integers(1), st.none() | numbers, st.integers(0)),
     st.builds(
         Opened,

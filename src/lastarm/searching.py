@@ -124,13 +124,14 @@ def search(
         if journal is not None:
             opened = _opened(seed, policy, space, configs, how, recommend)
             written = stack.enter_context(closing(Journal(journal, opened)))
-            policy = _as_it_began(policy, written)
         arms = Arms(how, configs, seed)
         if kept := Checkpoints.of(checkpoints):
             index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
             always = journal is not None or recommend == "best"
             arms = replace(arms, index=index, memory=kept.memory, always=always)
         running = stack.enter_context(closing(make_runner(arms)))
+        if isinstance(written, Journal):
+            policy = _as_it_began(policy, written)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
         watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
