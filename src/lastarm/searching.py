@@ -218,9 +218,10 @@ def _opened(
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
     """The policy with the budget that the search began with; a larger one than ever extends it."""
-    if not journal.budgets:
+    first, *others = journal.budgets or [policy.budget]
+    if policy.budget == first:
         return policy
-    if policy.budget not in journal.budgets:  # so it is larger than all of them
+    if policy.budget not in others:  # so it is larger than all of them
         if not isinstance(policy, Extendable):
             raise InvalidArgument(
                 f"budget={policy.budget} will not do: the search in {journal.path} has one of "
@@ -228,7 +229,7 @@ def _as_it_began(policy: Policy, journal: Journal) -> Policy:
                 "it has no extend(budget). Give the same budget, or name another journal."
             )
         journal.extend(policy.budget)
-    return fresh(policy, budget=journal.budgets[0])
+    return fresh(policy, budget=first)
 
 
 def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
