@@ -107,7 +107,7 @@ def test_a_part_has_its_text_figures_files_and_command(tmp_path: Path) -> None:
             "What was done.\n\n"
             "![The ridge: ridge-songs](ridge-songs.png)\n\n"
             "Files: [ridge-songs.svg](ridge-songs.svg), [ridge.csv](ridge.csv).\n\n"
-            "```sh\nlastarm reproduce ridge --trials 32\n```\n"
+            "Made by `lastarm reproduce ridge --trials 32`.\n"
         )
     )
 

@@ -117,7 +117,7 @@ def _blocks(part: Part, out: Path) -> Iterator[str]:
     links.append(_link(_beside(out, f"{part.key}.csv", part)))
     yield f"Files: {', '.join(links)}."
     if command := part.command.strip():
-        yield f"```sh\n{command}\n```"
+        yield f"Made by `{command}`."
 
 
 def _link(name: str) -> str:
