@@ -9,19 +9,27 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
+NEEDS = {
+    "pytorch_loop": "torch",
+    "optuna_pruner": "optuna",
+    "ray_tune_asha": "tensorboardX",  # which Ray Tune needs, and Ray does not
+    "dask_ml_hyperband": "dask_ml",
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: str(script.stem))
 def test_example(script: Path, tmp_path: Path) -> None:
-    if script.stem == "pytorch_loop" and not find_spec("torch"):
-        pytest.skip("PyTorch is not installed")
+    needed = NEEDS.get(script.stem)
+    if needed and not find_spec(needed):
+        pytest.skip(f"{needed} is not installed")
     run = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
     assert run.stdout
+    if script.parent == EXAMPLES:  # peers may have more to say
+        assert run.stderr == ""
 
 
 def test_the_example_of_a_program_runs_and_resumes(tmp_path: Path) -> None:
