@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint format bench faults pictures paper clean
+.PHONY: demo test lint format docs bench faults pictures paper clean
 
 demo: .venv/.installed
 	$(BIN)/lastarm demo
@@ -20,6 +20,11 @@ lint: .venv/.installed-dev
 format: .venv/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The site, which needs no network once it is built; a warning is an error.
+docs: .venv/.installed-dev
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs site
+	@echo 'Built: open site/index.html.'
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
 # One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
@@ -41,6 +46,7 @@ faults: .venv/.installed-dev
 # The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
 pictures: .venv/.installed-dev
 	$(BIN)/python docs/pictures/demo.py
+	$(BIN)/python docs/pictures/idea.py
 	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
 
 # The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
@@ -69,4 +75,4 @@ paper: .venv/.installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .venv-dask-ml .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-dask-ml site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -30,12 +30,3 @@ def alive() -> Callable[[int], bool]:
         return stat.rpartition(")")[2].split()[0] != "Z"
 
     return alive
-
-
-@pytest.fixture(autouse=True)
-def _documents_write_elsewhere(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Documents are run in a folder of their own, so that what they write does not stay."""
-    if request.node.path.suffix == ".md":
-        monkeypatch.chdir(tmp_path)

@@ -1,0 +1,48 @@
+"""How Sphinx builds the site: see `make docs`."""
+
+from importlib.metadata import version as installed
+
+from sphinx.application import Sphinx
+
+project = "lastarm"
+author = "The lastarm authors"
+copyright = author
+release = installed("lastarm")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
+
+html_theme = "furo"
+html_title = "lastarm"
+html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+# Docstrings are plain sentences, with names in single backticks, and doctests.
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+autodoc_type_aliases = {
+    name: name for name in ("AnyRunner", "AnyTrainer", "Array", "ArrayLike", "Config", "Space")
+}
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+
+
+def _keep_bars(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """|S| is the size of a set, not a name for docutils to look up."""
+    in_doctest = False
+    for number, line in enumerate(lines):
+        in_doctest = line.lstrip().startswith(">>>") or (in_doctest and bool(line.strip()))
+        if not in_doctest:
+            lines[number] = line.replace("|", r"\|")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", _keep_bars)

@@ -1,0 +1,195 @@
+"""The documents: every block of code in them runs, and the site builds without a warning.
+
+A page is a story: its blocks run in their order, in an empty folder of its own.
+
+- `python` has prompts, and is a doctest; later blocks know the names of earlier ones.
+- `sh` is run as it is (but `make` only says what it would do). A `text` straight after it is what
+  it prints, as in doctests: `...` stands for anything. Any other `text` is a drawing.
+- `{code-block}` and `{literalinclude}` with a `:caption:` put a file of that name into the folder.
+- `{literalinclude}` without one shows a file of examples/, which tests/test_examples.py runs.
+"""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from markdown_it import MarkdownIt
+
+import lastarm
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_SPHINX = {"{eval-rst}", "{include}", "{toctree}"}  # building the site tries them
+LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    """A fenced block: the words after its fence, its options, what is in it, and where it is."""
+
+    kind: str
+    argument: str
+    options: dict[str, str]
+    text: str
+    line: int
+
+
+def blocks(page: str) -> list[Block]:
+    """All fenced blocks of a page."""
+    found = []
+    for token in MarkdownIt().parse(page):
+        if token.type == "fence":
+            kind, _, argument = token.info.partition(" ")
+            text, options = token.content, {}
+            if kind.startswith("{"):
+                head = re.match(r"(:[\w-]+:.*\n)*\n?", text)
+                assert head
+                options = dict(re.findall(r":([\w-]+): ?(.*)\n", head[0]))
+                text = text[head.end() :]
+            assert token.map
+            found.append(Block(kind, argument.strip(), options, text, token.map[0] + 1))
+    return found
+
+
+def run(page: Path, found: list[Block], folder: Path) -> None:
+    """Run the blocks of a page; the first that fails says where it is."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block, following in zip_longest(found, found[1:]):
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        match block.kind:
+            case "python":
+                doctested(block.text, names, where)
+            case "sh":
+                adjacent = following and following.line == block.line + block.text.count("\n") + 3
+                expected = following.text if following and adjacent else None
+                commanded(block.text, expected, folder, where)
+            case "text":
+                pass
+            case "{code-block}" if "caption" in block.options:
+                (folder / block.options["caption"]).write_text(block.text)
+            case "{literalinclude}":
+                shown = (page.parent / block.argument).resolve()
+                assert shown.is_relative_to(ROOT / "examples"), f"{where}: nobody runs {shown}"
+                assert shown.is_file(), f"{where}: there is no {shown}"
+                if "caption" in block.options:
+                    shutil.copy(shown, folder / block.options["caption"])
+            case kind if kind not in OF_SPHINX:
+                pytest.fail(f"{where}: nobody knows how to run a block of the kind {kind!r}")
+
+
+def doctested(text: str, names: dict[str, Any], where: str) -> None:
+    """Its prompts give what is below them."""
+    name, _, line = where.partition(":")
+    test = doctest.DocTestParser().get_doctest(text, names, where, name, int(line))
+    assert test.examples, f"{where}: a block of Python without prompts is not run. Give it some."
+    test.globs = names  # not a copy: what is defined here is known below
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=LENIENT).run(test, out=said.append, clear_globs=False)
+    assert not said, "".join(said)
+
+
+def commanded(text: str, expected: str | None, folder: Path, where: str) -> None:
+    """The commands succeed, and print what is below them, if there is anything."""
+    make = f'make() {{ command make --dry-run --directory="{ROOT}" "$@"; }}\n'
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["sh", "-eu", "-c", make + text],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "COLUMNS": "99"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{where}: exit code {ran.returncode}\n{ran.stdout}"
+    if expected is not None:
+        same = doctest.OutputChecker().check_output(expected, ran.stdout, LENIENT)
+        assert same, f"{where}: expected\n{expected}\nbut it printed\n{ran.stdout}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_the_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(page, blocks(page.read_text()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "```python\n>>> 1 + 1\n3\n```",
+        "```python\nprint(1)\n```",
+        "- in a list:\n\n  ```sh\n  false\n  ```",
+        "```sh\nlastarm tune\n```",
+        "```sh\necho one\n```\n\n```text\ntwo\n```",
+        "```sh\nmake no-such-target\n```",
+        "```ruby\n1\n```",
+        "```\n1\n```",
+        "```{code-block} python\nprint(1)\n```",
+        "```{literalinclude} ../pyproject.toml\n```",
+        "```{literalinclude} ../examples/no_such_file.py\n```",
+        ":::{note}\n```python\n>>> 1 + 1\n3\n```\n:::",
+    ],
+)
+def test_a_block_that_does_not_run_is_noticed(broken: str, tmp_path: Path) -> None:
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        run(ROOT / "docs" / "index.md", blocks(broken), tmp_path)
+
+
+def test_a_page_is_a_story(tmp_path: Path) -> None:
+    story = (
+        "```{code-block} python\n:caption: say.py\n\nprint('one two three')\n```\n"
+        "```python\n>>> word = 'two'\n```\n"
+        "```sh\npython say.py\n```\n\n```text\none ... three\n```\n"
+        "```text\na drawing\n```\n"
+        "```python\n>>> word\n'two'\n```\n"
+    )
+    run(ROOT / "docs" / "index.md", blocks(story), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, ROOT / "docs", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+def test_the_site_has_every_page_and_asks_nobody_for_anything(site: Path) -> None:
+    for page in PAGES[2:]:
+        html = (site / page.relative_to(ROOT / "docs")).with_suffix(".html").read_text()
+        assert not re.findall(r"<(?:script|link|img)\b[^>]*(?:src|href)=.(?:https?:)?//", html)
+    for sheet in site.rglob("*.css"):
+        assert not re.findall(r"(?:@import|url\()[^;)]*//", sheet.read_text())
+
+
+def test_the_site_tells_of_every_public_name(site: Path) -> None:
+    pages = "".join(page.read_text() for page in (site / "api").glob("*.html"))
+    assert [name for name in lastarm.__all__ if f'id="lastarm.{name}"' not in pages] == []
+
+
+def test_the_numbers_of_the_readme_are_those_that_were_measured() -> None:
+    written = (ROOT / "README.md").read_text()
+    claimed = written.partition("<!-- numbers")[2].partition("<!-- end of numbers -->")[0]
+    cells = [row.split("|")[2] for row in claimed.splitlines() if row.startswith("| **")]
+    numbers = re.findall(r"\d[\d,.]*\b", " ".join(cells))
+    sources = ("benchmarks/RESULTS.md", "docs/faults.md", "docs/policies.md")
+    measured = set(re.findall(r"\d[\d,.]*\b", "".join((ROOT / s).read_text() for s in sources)))
+    assert numbers
+    assert [number for number in numbers if number not in measured] == []
