@@ -2,6 +2,7 @@
 
 from importlib.metadata import version as installed
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 project = "lastarm"
@@ -43,6 +44,14 @@ def _keep_bars(
             lines[number] = line.replace("|", r"\|")
 
 
+def _trim_blocks(app: Sphinx, page: nodes.document) -> None:
+    """A doctest in Markdown needs an empty line at its end; a reader does not."""
+    for block in page.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("doctree-read", _trim_blocks)
     app.connect("autodoc-process-docstring", _keep_bars)
