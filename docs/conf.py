@@ -1,5 +1,6 @@
 """How Sphinx builds the site: see `make docs`."""
 
+import re
 from importlib.metadata import version as installed
 
 from docutils import nodes
@@ -11,6 +12,8 @@ copyright = author
 release = installed("lastarm")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
+
+smartquotes = False  # `--json` has two hyphens
 
 html_theme = "furo"
 html_title = "lastarm"
@@ -29,7 +32,7 @@ autodoc_typehints_format = "short"
 autodoc_type_aliases = {
     name: name for name in ("AnyRunner", "AnyTrainer", "Array", "ArrayLike", "Config", "Space")
 }
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 99
 python_use_unqualified_type_names = True
 
 
@@ -44,6 +47,15 @@ def _keep_bars(
             lines[number] = line.replace("|", r"\|")
 
 
+def _plain_aliases(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *signature: str | None
+) -> tuple[str | None, ...]:
+    """An alias within another type comes as TypeAliasForwardRef('Config')."""
+    return tuple(
+        part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in signature
+    )
+
+
 def _trim_blocks(app: Sphinx, page: nodes.document) -> None:
     """A doctest in Markdown needs an empty line at its end; a reader does not."""
     for block in page.findall(nodes.literal_block):
@@ -53,5 +65,6 @@ def _trim_blocks(app: Sphinx, page: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", _plain_aliases)
     app.connect("doctree-read", _trim_blocks)
     app.connect("autodoc-process-docstring", _keep_bars)
