@@ -1,0 +1,1 @@
+"""What people look at: a search as figures and as one page."""
