@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from lastarm import Batched, Choice, Serial, Simulated, SuccessiveHalving, Uniform, search
-from lastarm.events import Failure, Loss, Pull, Work
+from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalving, Uniform, search
+from lastarm.errors import JournalError
+from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
 from lastarm.trainers import Config
 from lastarm.utilisation import Timesheet, Utilisation
 
@@ -219,3 +220,15 @@ def test_utilisation_in_words() -> None:
         "2,000 workers were busy 25 % of 0.5 s (idle 750 s in all)"
     )
     assert Utilisation(2, 0.0, 0.0).share == 1.0
+
+
+def test_a_journal_that_lastarm_did_not_write_does_no_harm() -> None:
+    seen: list[Event] = [Pull(0, 1, config={"x": 1}), Loss(Pull(0, 1), 0.5)]
+    for claimed in (Closed(7, 1), Closed(0, 9)):
+        found = Result.of([*seen, claimed])
+        assert (found.arm, found.loss, found.complete) == (0, 0.5, False), "nothing of it was seen"
+    assert Result.of([Loss(Pull(3, 1), 0.5)]).configs[3] == {}
+    failed = Result.of([Failure(Pull(2, 1), "no")])
+    assert "no" in str(failed)
+    with pytest.raises(JournalError, match="no search has so many arms"):
+        Result.of([*seen, Loss(Pull(10**30, 1), 0.25)])

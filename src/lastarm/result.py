@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Self
 
-from lastarm.errors import InvalidArgument
-from lastarm.events import Failure
-from lastarm.ledger import Spent, Stretch
+from lastarm.errors import InvalidArgument, JournalError
+from lastarm.events import Event, Failure
+from lastarm.ledger import Ledger, Spent, Stretch
+from lastarm.policy import lowest
 from lastarm.trainers import Config
 from lastarm.utilisation import Utilisation
 
 MOST_SHOWN = 10
+MOST_ARMS = 10**7  # that a journal may have
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,51 @@ class Result:
     utilisation: Utilisation | None = None
     budget: int | None = None
     stretches: Sequence[Stretch] = field(repr=False, default=())
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Self:
+        """What the events of a journal tell: nothing in them is executed, and no state is loaded.
+
+        While the search has not ended, the recommendation is the arm with the lowest latest loss.
+
+        >>> from lastarm.events import Loss, Pull
+        >>> pulls = [Pull(arm, upto=4, config={"x": arm}) for arm in (0, 1)]
+        >>> result = Result.of([*pulls, Loss(pulls[0], 0.5), Loss(pulls[1], 0.25)])
+        >>> result.arm, result.config, result.complete
+        (1, {'x': 1}, False)
+        """
+        ledger = Ledger(events)
+        latest = {arm: curve[-1] for arm, curve in ledger.curves.items()}
+        out, closed = ledger.causes(), ledger.closed
+        if closed and closed.upto not in dict(ledger.curves.get(closed.arm, [])):
+            closed = None  # whoever wrote that journal, it was not lastarm
+        arm = lowest({arm: loss for arm, (_, loss) in latest.items() if arm not in out})
+        level, loss = (None, None) if arm is None else latest[arm]
+        if closed:
+            arm, level = closed.arm, closed.upto
+            loss = dict(ledger.curves[arm])[level]
+        last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
+        if last >= MOST_ARMS:  # a few bytes must not take all memory
+            raise JournalError(
+                f"the journal has an arm number {last:,}, and no search has so many arms. It was "
+                "not written by lastarm; leave it alone."
+            )
+        return cls(
+            arm=arm,
+            config=None if arm is None else ledger.configs.get(arm),
+            level=level,
+            loss=loss,
+            test_loss=closed.test_loss if closed else None,
+            complete=closed is not None,
+            spent=ledger.spent,
+            digest=ledger.digest(arm),
+            curves=ledger.curves,
+            failures=ledger.failures,
+            metrics=ledger.metrics,
+            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
+            budget=ledger.stretches[-1].budget if ledger.stretches else None,
+            stretches=ledger.stretches,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""

@@ -21,9 +21,7 @@ from lastarm.cli.stretches import stretches, stretches_table
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
-from lastarm.ledger import Ledger
 from lastarm.lock import is_held
-from lastarm.policy import lowest
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -70,39 +68,8 @@ def _followed(path: Path) -> Iterator[list[Event]]:
         time.sleep(EVERY)
 
 
-def _result(events: list[Event]) -> Result:
-    """What is known of the search: its own recommendation, or the lowest latest loss so far."""
-    ledger = Ledger(events)
-    latest = {arm: curve[-1][1] for arm, curve in ledger.curves.items()}
-    healthy = {arm: loss for arm, loss in latest.items() if arm not in ledger.causes()}
-    closed = ledger.closed
-    arm = closed.arm if closed else lowest(healthy)
-    loss = None
-    if arm is not None:
-        curve = dict(ledger.curves[arm])
-        loss = curve[closed.upto] if closed else latest[arm]
-    return Result(
-        arm=arm,
-        config=None if arm is None else ledger.configs.get(arm),
-        level=None if arm is None else closed.upto if closed else ledger.curves[arm][-1][0],
-        loss=loss,
-        test_loss=closed.test_loss if closed else None,
-        complete=closed is not None,
-        spent=ledger.spent,
-        digest=ledger.digest(arm),
-        curves=ledger.curves,
-        failures=ledger.failures,
-        metrics=ledger.metrics,
-        configs=[
-            ledger.configs.get(arm, {}) for arm in range(max(ledger.configs, default=-1) + 1)
-        ],
-        budget=ledger.stretches[-1].budget if ledger.stretches else None,
-        stretches=ledger.stretches,
-    )
-
-
 def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
-    opened, result = events[0], _result(events)
+    opened, result = events[0], Result.of(events)
     assert isinstance(opened, Opened)
     arms = sorted(result.curves.keys() | result.failures.keys())
     return {
@@ -118,7 +85,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
         "arms": [
             {
                 "arm": arm,
-                "config": result.configs[arm] if arm < len(result.configs) else None,
+                "config": result.configs[arm],
                 "curve": [list(point) for point in result.curves.get(arm, [])],
                 "metrics": result.metrics.get(arm, {}),
                 "error": result.failures[arm].error if arm in result.failures else None,
@@ -129,7 +96,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
 
 
 def _page(path: Path, events: list[Event], top: int) -> RenderableType:
-    opened, result = events[0], _result(events)
+    opened, result = events[0], Result.of(events)
     assert isinstance(opened, Opened)
     state = "complete" if result.complete else "running" if is_held(path) else "stopped"
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
