@@ -13,8 +13,8 @@ from math import exp, inf, log, nan
 from statistics import mean, median
 from typing import Any, Literal, NamedTuple
 
-from lastarm.papers.jamieson2015.looks import LABELS
 from lastarm.papers.jamieson2015.parts import Claim, Holds
+from lastarm.report.looks import LABELS
 
 Rows = Sequence[Mapping[str, Any]]
 Cost = Literal["iterations", "seconds"]

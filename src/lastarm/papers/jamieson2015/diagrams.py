@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lastarm.batched.arrays import Array
-from lastarm.papers.jamieson2015.drawing import Figure, draw, log, sheet
-from lastarm.papers.jamieson2015.looks import COLOURS, GREY, LOOKS
+from lastarm.report.drawing import Figure, draw, log, sheet
+from lastarm.report.looks import COLOURS, GREY, LOOKS
 
 Rows = Sequence[Mapping[str, Any]]
 Points = tuple[Sequence[float], Sequence[float]]

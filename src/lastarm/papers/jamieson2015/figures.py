@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.papers.jamieson2015.drawing import Figure, draw, house, log, mark_end, sheet
-from lastarm.papers.jamieson2015.looks import COLOURS, GREY, LABELS, LOOKS
+from lastarm.report.drawing import Figure, draw, house, log, mark_end, sheet
+from lastarm.report.looks import COLOURS, GREY, LABELS, LOOKS
 
 __all__ = ["COLOURS", "LABELS", "LOOKS", "Line", "comparison", "save", "scaling", "traces"]
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from numpy.typing import ArrayLike
 
-from lastarm.papers.jamieson2015.looks import Look
+from lastarm.report.looks import Look
 
 try:
     from matplotlib import style
@@ -23,8 +23,7 @@ try:
     from matplotlib.ticker import LogLocator, NullFormatter
 except ImportError as error:
     raise ImportError(
-        "matplotlib is needed to draw the paper's figures. Install it with "
-        "pip install 'lastarm[plot]'."
+        "matplotlib is needed to draw figures. Install it with pip install 'lastarm[plot]'."
     ) from error
 
 __all__ = ["Figure", "draw", "house", "legend", "log", "mark_end", "sheet"]
