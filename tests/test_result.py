@@ -13,6 +13,7 @@ import pytest
 from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalving, Uniform, search
 from lastarm.errors import JournalError
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
+from lastarm.journal import read
 from lastarm.trainers import Config
 from lastarm.utilisation import Timesheet, Utilisation
 
@@ -232,3 +233,36 @@ def test_a_journal_that_lastarm_did_not_write_does_no_harm() -> None:
     assert "no" in str(failed)
     with pytest.raises(JournalError, match="no search has so many arms"):
         Result.of([*seen, Loss(Pull(10**30, 1), 0.25)])
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_journal_tells_the_result_that_the_search_gave(tmp_path: Any, maximize: bool) -> None:
+    journal = tmp_path / "j.jsonl"
+    found = search(
+        arms, SPACE, policy=SuccessiveHalving(8, 96), journal=journal, maximize=maximize, seed=5
+    )
+    read_back = Result.of(read(journal))
+    for name in ("arm", "config", "level", "loss", "complete", "spent", "digest", "curves"):
+        assert getattr(read_back, name) == getattr(found, name)
+    for name in ("policy", "rungs", "best_so_far", "maximized", "failures", "metrics"):
+        assert getattr(read_back, name) == getattr(found, name)
+    assert read_back.space.items() >= found.space.items(), (
+        "the header also tells the configs apart"
+    )
+    assert found.maximized == maximize
+
+
+def test_rungs_add_up_to_what_was_spent(result: Any) -> None:
+    assert list(result.rungs) == sorted(result.rungs)
+    assert sum(rung.pulls for rung in result.rungs.values()) == result.spent.pulls
+    seconds = sum(rung.train_seconds for rung in result.rungs.values())
+    assert seconds == pytest.approx(result.spent.train_seconds)
+    assert [rung.arms for rung in result.rungs.values()] == [8, 4, 2]
+
+
+def test_the_best_so_far_falls_to_the_lowest_loss_of_all(result: Any) -> None:
+    pulls, losses = zip(*result.best_so_far, strict=True)
+    assert list(pulls) == sorted(pulls)
+    assert pulls[-1] <= result.spent.pulls
+    assert list(losses) == sorted(set(losses), reverse=True)
+    assert losses[-1] == min(loss for curve in result.curves.values() for _, loss in curve)

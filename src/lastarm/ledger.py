@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
@@ -43,6 +44,16 @@ class Stretch:
     closed: Closed | None = None
 
 
+@dataclass(slots=True)
+class Rung:
+    """What it took to bring arms to one level; those that failed on the way are counted too."""
+
+    arms: int = 0
+    pulls: int = 0
+    train_seconds: float = 0.0
+    loss_seconds: float = 0.0
+
+
 class Ledger:
     """The fold: add events in their order, read the sums at any moment.
 
@@ -51,6 +62,8 @@ class Ledger:
     (6, 2)
     >>> ledger.curves
     {0: [(4, 0.5), (6, 0.25)]}
+    >>> ledger.rungs[6].pulls, ledger.best_so_far
+    (2, [(4, 0.5), (6, 0.25)])
 
     The `stretches` of a search that has a journal are told apart by what opened and extended it.
     """
@@ -60,6 +73,9 @@ class Ledger:
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
+        self.rungs: dict[int, Rung] = defaultdict(Rung)  # by the level that arms are brought to
+        # (pulls booked by then, lowest loss so far), each time that it fell
+        self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
         self.stretches: list[Stretch] = []
         self.configs: dict[int, Mapping[str, Any]] = {}  # arm → its config, as the journal has it
@@ -81,7 +97,9 @@ class Ledger:
                 if arm in self._in_flight:  # a crash, and nobody knows how much of it was done
                     self._trained[arm] = self._trained.get(arm, 0) + upto - self._level.get(arm, 0)
                 self._in_flight.add(arm)
-                self.spent.pulls += max(0, upto - self._booked.get(arm, 0))
+                booked = max(0, upto - self._booked.get(arm, 0))
+                self.spent.pulls += booked
+                self.rungs[upto].pulls += booked
                 self._booked[arm] = max(upto, self._booked.get(arm, 0))
             case Loss() | Failure():
                 self._add_work(event)
@@ -97,18 +115,24 @@ class Ledger:
 
     def _add_work(self, event: Loss | Failure) -> None:
         (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent
+        rung = self.rungs[upto]
         self._in_flight.discard(arm)
         self._trained[arm] = self._trained.get(arm, 0) + work.trained
-        spent.train_seconds += work.train_seconds
-        spent.loss_seconds += work.loss_seconds
+        for total in (spent, rung):
+            total.train_seconds += work.train_seconds
+            total.loss_seconds += work.loss_seconds
         spent.switches += self._arm_of.get(work.worker, arm) != arm
         self._arm_of[work.worker] = arm
         if isinstance(event, Failure) and event.retried:
             return
         spent.repeated += max(0, self._trained.pop(arm) - (upto - self._level.get(arm, 0)))
         self._level[arm] = upto
+        rung.arms += 1
         if isinstance(event, Loss):
             spent.observations += 1
+            lowest = self.best_so_far[-1][1] if self.best_so_far else inf
+            if event.value < lowest and isfinite(event.value):
+                self.best_so_far.append((spent.pulls, event.value))
             self.curves.setdefault(arm, []).append((upto, event.value))
             if event.metrics:
                 self.metrics.setdefault(arm, {})[upto] = event.metrics

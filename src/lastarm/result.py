@@ -9,10 +9,10 @@ from math import inf, isfinite
 from typing import Any, Self
 
 from lastarm.errors import InvalidArgument, JournalError
-from lastarm.events import Event, Failure
-from lastarm.ledger import Ledger, Spent, Stretch
+from lastarm.events import Event, Failure, Opened
+from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
-from lastarm.trainers import Config
+from lastarm.trainers import Config, Maximized
 from lastarm.utilisation import Utilisation
 
 MOST_SHOWN = 10
@@ -27,6 +27,8 @@ class Result:
     is the arm with the lowest latest loss, and running the same line again goes on. Without any
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
     None where it is not at hand. `level` is how many pulls it had when it had that loss.
+    `rungs` is what it took to bring arms to each level. `best_so_far` is (pulls by then, lowest
+    loss so far), each time that it fell. `policy` and `space` are described as in a journal.
     `utilisation` is how busy the workers were, of what was performed here and not before; None, if
     nothing was. `budget` is the latest that the search was given, and of a search with a journal
     `stretches` are what it came to with each.
@@ -44,6 +46,11 @@ class Result:
     failures: dict[int, Failure] = field(repr=False)
     metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
     configs: Sequence[Config] = field(repr=False, default=())
+    rungs: Mapping[int, Rung] = field(repr=False, default_factory=dict)
+    best_so_far: Sequence[tuple[int, float]] = field(repr=False, default=())
+    policy: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    space: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    maximized: bool = field(repr=False, default=False)
     state: Any = field(repr=False, default=None)
     stopped_by: int | None = None  # the number of the signal that stopped it
     journal: str | None = None
@@ -63,6 +70,9 @@ class Result:
         >>> result.arm, result.config, result.complete
         (1, {'x': 1}, False)
         """
+        events = list(events)
+        begun = (event for event in events if isinstance(event, Opened))
+        opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)
         latest = {arm: curve[-1] for arm, curve in ledger.curves.items()}
         out, closed = ledger.causes(), ledger.closed
@@ -94,6 +104,11 @@ class Result:
             configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
             budget=ledger.stretches[-1].budget if ledger.stretches else None,
             stretches=ledger.stretches,
+            rungs=dict(sorted(ledger.rungs.items())),
+            best_so_far=ledger.best_so_far,
+            policy=opened.policy,
+            space=opened.space,
+            maximized=opened.trainer.get("kind") == Maximized.__name__,
         )
 
     def as_dict(self) -> dict[str, Any]:

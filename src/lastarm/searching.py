@@ -33,7 +33,7 @@ from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, chosen_runner
 from lastarm.signals import stop_on_signals
-from lastarm.space import Space, draw
+from lastarm.space import Space, domains, draw
 from lastarm.space import describe as describe_space
 from lastarm.trainers import (
     AnyTrainer,
@@ -173,6 +173,11 @@ def search(
         metrics=ledger.metrics,
         failures=ledger.failures,
         configs=configs,
+        rungs=dict(sorted(ledger.rungs.items())),
+        best_so_far=ledger.best_so_far,
+        policy=describe(policy),
+        space=domains(space),
+        maximized=maximize,
         state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
         stopped_by=None if complete else stop.signal,
         journal=None if journal is None else str(journal),

@@ -1,7 +1,7 @@
 """Search spaces: what the config of an arm is drawn from."""
 
 from lastarm.space.domains import Choice, Integer, LogUniform, Uniform
-from lastarm.space.draw import describe, draw, size
+from lastarm.space.draw import describe, domains, draw, size
 from lastarm.space.spaces import Configs, Grid, Space
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Space",
     "Uniform",
     "describe",
+    "domains",
     "draw",
     "size",
 ]

@@ -100,6 +100,12 @@ def describe(space: Space) -> dict[str, Any]:
     return _read(space).describe()
 
 
+def domains(space: Space) -> dict[str, Any]:
+    """The same, but nothing of listed configs: there may be many, and telling them takes time."""
+    read = _read(space)
+    return {} if isinstance(read, Configs) else read.describe()
+
+
 def _read(space: Space) -> AnyOf | Grid | Configs:
     if isinstance(space, Grid | Configs):
         return space
