@@ -53,6 +53,25 @@ def readable(value: Any) -> Any:
         return f"a {type(value).__name__}"
 
 
+def printable(text: str) -> str:
+    r"""A text without what would do something to a terminal or to a page.
+
+    >>> printable("red: \x1b[31m")
+    'red: �[31m'
+    """
+    return "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def short(value: Any) -> str:
+    """A value in at most 24 printable signs, for a table or a label.
+
+    >>> short(0.123456), short("a" * 30)
+    ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
+    """
+    shown = printable(f"{value:.4g}" if isinstance(value, float) else str(value))
+    return shown if len(shown) <= 24 else f"{shown[:23]}…"
+
+
 def _canonical(value: Any) -> Any:
     match value:
         case None | bool() | int() | str():

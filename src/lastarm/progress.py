@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from lastarm.canonical import printable
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.policy import Policy
@@ -111,5 +112,4 @@ class _Watch:
             f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in self._configs[arm].items()
         )
-        plain = "".join(sign if sign.isprintable() else "�" for sign in settings)
-        return f", lowest loss {loss:.4g} ({escape(plain[:80])})"
+        return f", lowest loss {loss:.4g} ({escape(printable(settings)[:80])})"

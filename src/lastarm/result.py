@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any, Self
 
+from lastarm.canonical import short
 from lastarm.errors import InvalidArgument, JournalError
 from lastarm.events import Event, Failure, Opened
 from lastarm.ledger import Ledger, Rung, Spent, Stretch
@@ -158,7 +159,7 @@ class Result:
             tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
             head = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
             head += f"after {self.level:,} pulls"
-            head += "".join(f"\n  {name} = {_short(v)}" for name, v in (self.config or {}).items())
+            head += "".join(f"\n  {name} = {short(v)}" for name, v in (self.config or {}).items())
         spent = self.spent
         lines = [
             head,
@@ -190,7 +191,7 @@ class Result:
                 f"{arm}",
                 f"{upto:,}",
                 error.partition(":")[0] if error else f"{loss:.6g}",
-                *(_short(self.configs[arm].get(name, "")) for name in names),
+                *(short(self.configs[arm].get(name, "")) for name in names),
             ]
             for arm, upto, loss, error in ranked[:MOST_SHOWN]
         ]
@@ -214,9 +215,3 @@ class Result:
 def _renamed(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
     own = ("arm", "pulls", "loss", "error")
     return {f"{prefix}_{n}" if n in own else n: value for n, value in values.items()}
-
-
-def _short(value: Any) -> str:
-    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-    shown = "".join(sign if sign.isprintable() else "�" for sign in shown)
-    return shown if len(shown) <= 24 else f"{shown[:23]}…"

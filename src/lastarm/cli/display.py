@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.canonical import readable
+from lastarm.canonical import printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -28,6 +28,7 @@ class Terminal(Console):
 
 
 console = Terminal(highlight=False)
+plain = printable  # what is not of our own making goes to the terminal through this
 
 MOST_ROWS = 30
 
@@ -106,11 +107,6 @@ def stopped(again: str | None) -> None:
     how = "resume" if again else "start over; with --journal it would resume"
     said = escape(plain(again)) if again else "Run the same command again"
     say(f"Stopped before the end. {said} to {how}.")
-
-
-def plain(text: str) -> str:
-    """A text without what would do something to the terminal."""
-    return "".join(sign if sign.isprintable() else "�" for sign in text)
 
 
 def note(sentence: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lastarm.report.looks import Look
@@ -26,7 +27,7 @@ except ImportError as error:
         "matplotlib is needed to draw figures. Install it with pip install 'lastarm[plot]'."
     ) from error
 
-__all__ = ["Figure", "draw", "house", "legend", "log", "mark_end", "sheet"]
+__all__ = ["Figure", "draw", "house", "legend", "log", "mark_end", "sheet", "wide"]
 
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {
@@ -72,6 +73,13 @@ def mark_end(axes: Axes, look: Look, x: float, y: float) -> None:
     """Where the line of a policy ends before those of others."""
     size, depth = 3 + 2.4 * look.width, 4 - look.width / 10
     axes.plot([x], [y], "o", ms=size, mec="black", color=look.colour, gid=ENDS_HERE, zorder=depth)
+
+
+def wide(values: ArrayLike) -> bool:
+    """Whether they are more than a factor of 5 apart, so that a logarithmic axis shows more."""
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return bool(len(finite)) and bool(0 < 5 * finite.min() < finite.max())
 
 
 def log(axes: Axes, which: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.report.drawing import Figure, draw, house, log, mark_end, sheet
+from lastarm.report.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.looks import COLOURS, GREY, LABELS, LOOKS
 
 __all__ = ["COLOURS", "LABELS", "LOOKS", "Line", "comparison", "save", "scaling", "traces"]
@@ -79,7 +79,7 @@ def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
         left.set(xlabel=f"iterations ({unit}), all arms together", ylabel=ylabel)
         right.set(xlabel="wall-clock seconds of training and looking")
         drawn = [np.r_[line.low, line.mean, line.high] for line in lines.values()]
-        log(left, "xy" if _wide(np.concatenate(drawn)) else "x")
+        log(left, "xy" if wide(np.concatenate(drawn)) else "x")
         log(right, "x")
         figure.suptitle(
             f"{title}\nmean of {trials} trial{'s' * (trials > 1)}; the bands hold the middle half"
@@ -99,7 +99,7 @@ def traces(
             label = f"arm {arm}, which ends at {points[arm][1, -1]:.3g}"
             axes.plot(*points[arm], color=look.colour, ls=look.dashes, lw=2, label=label, zorder=3)
         axes.set(xlabel="iterations of the arm", ylabel=ylabel, title=title)
-        log(axes, "xy" if _wide(np.concatenate([y for _, y in points.values()])) else "x")
+        log(axes, "xy" if wide(np.concatenate([y for _, y in points.values()])) else "x")
     return figure
 
 
@@ -133,9 +133,3 @@ def save(figure: Figure, out: Path, name: str) -> None:
     with house():
         figure.savefig(out / f"{name}.png", dpi=150, metadata={"Software": None})
         figure.savefig(out / f"{name}.svg", metadata={"Date": None, "Creator": None})
-
-
-def _wide(values: Array) -> bool:
-    """Whether they are more than a factor of 5 apart, so that a logarithmic axis shows more."""
-    finite = values[np.isfinite(values)]
-    return bool(len(finite)) and bool(0 < 5 * finite.min() < finite.max())
