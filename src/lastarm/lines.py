@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 def encode(event: Event, durable: int, after: str) -> tuple[bytes, str]:
     """The line of an event, and its checksum."""
-    fields = {**_fields(event), "durable": durable, "after": after}
+    fields = {**fields_of(event), "durable": durable, "after": after}
     # A lone surrogate, as in a broken file name, becomes an escape that JSON reads back.
     body = _to_json(fields)[:-1].encode("utf-8", "backslashreplace")
     checksum = blake2b(body, digest_size=8).hexdigest()
@@ -64,7 +64,8 @@ def event_of(fields: dict[str, Any]) -> Event:
     return _READERS[fields["event"]](fields)
 
 
-def _fields(event: Event) -> dict[str, Any]:
+def fields_of(event: Event) -> dict[str, Any]:
+    """An event as the fields of its line."""
     match event:
         case Pull(arm, upto, config):
             fields = {"event": "pull", "arm": arm, "upto": upto}
@@ -121,12 +122,12 @@ def _read_work(fields: dict[str, Any]) -> Work:
 
 
 def _read_pull(fields: dict[str, Any]) -> Pull:
-    config = dict(fields["config"]) if "config" in fields else None
+    config = {**fields["config"]} if "config" in fields else None
     return Pull(index(fields["arm"]), index(fields["upto"]), config)
 
 
 def _read_loss(fields: dict[str, Any]) -> Loss:
-    metrics = dict(fields["metrics"]) if "metrics" in fields else None
+    metrics = {**fields["metrics"]} if "metrics" in fields else None
     saved = None
     if "saved" in fields:
         digest, size = fields["saved"]
@@ -153,10 +154,10 @@ def _read_closed(fields: dict[str, Any]) -> Closed:
 def _read_opened(fields: dict[str, Any]) -> Opened:
     return Opened(
         index(fields["seed"]),
-        dict(fields["policy"]),
-        dict(fields["space"]),
-        dict(fields["trainer"]),
-        dict(fields["versions"]),
+        {**fields["policy"]},
+        {**fields["space"]},
+        {**fields["trainer"]},
+        {**fields["versions"]},
         tuple(fields["command"]),
         str(fields["folder"]),
     )

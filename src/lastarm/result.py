@@ -5,16 +5,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
-from typing import Any, Self
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
 
-from lastarm.canonical import short
+from lastarm.canonical import printable, short
 from lastarm.errors import InvalidArgument, JournalError
 from lastarm.events import Event, Failure, Opened
 from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
+from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
 from lastarm.utilisation import Utilisation
+
+if TYPE_CHECKING:
+    from lastarm.report.figures import Plots
 
 MOST_SHOWN = 10
 MOST_ARMS = 10**7  # that a journal may have
@@ -119,6 +123,13 @@ class Result:
         busy = self.utilisation.as_dict() if self.utilisation else {}
         return {name: getattr(self, name) for name in answer} | spent | busy
 
+    @property
+    def plot(self) -> Plots:
+        """Its figures, by matplotlib: curves, rungs, spending, importance, policies compared."""
+        figures = importlib.import_module("lastarm.report.figures")  # matplotlib takes its time
+        plots: Plots = figures.Plots(self)
+        return plots
+
     def to_dataframe(self, *, curves: bool = False) -> Any:
         """A pandas DataFrame with a row for each arm that was pulled; or for each observation.
 
@@ -134,11 +145,12 @@ class Result:
                 "a DataFrame needs pandas, which is not installed: pip install pandas, or read "
                 "`curves` and `configs` as they are."
             ) from None
+        own = ("arm", "pulls", "loss", "error")
         if curves:
             return pandas.DataFrame(
                 [
                     {"arm": arm, "pulls": upto, "loss": loss}
-                    | _renamed("metric", self.metrics.get(arm, {}).get(upto, {}))
+                    | renamed("metric", self.metrics.get(arm, {}).get(upto, {}), own)
                     for arm, curve in sorted(self.curves.items())
                     for upto, loss in curve
                 ]
@@ -146,32 +158,29 @@ class Result:
         return pandas.DataFrame(
             [
                 {"arm": arm}
-                | _renamed("param", self.configs[arm])
-                | {"pulls": upto, "loss": loss, "error": error}
-                for arm, upto, loss, error in sorted(self._arms(), key=lambda row: row[0])
+                | renamed("param", self.configs[arm], own)
+                | {"pulls": pulls, "loss": loss, "error": error}
+                for arm, pulls, loss, error in pulled(self)
             ]
         )
 
     def __str__(self) -> str:
-        if self.arm is None:
-            head = "No arm has a finite loss so far."
-        else:
-            tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
-            head = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
-            head += f"after {self.level:,} pulls"
-            head += "".join(f"\n  {name} = {short(v)}" for name, v in (self.config or {}).items())
-        spent = self.spent
-        lines = [
-            head,
-            f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
-            f"training, {spent.loss_seconds:.3g} s looking"
-            + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
-            *([f"{used}"] if (used := self.utilisation) and used.workers > 1 else []),
-            *self._table(),
+        answer, *costs = self._sentences()
+        config = self.config or {}
+        settings = [f"  {printable(name)} = {short(value)}" for name, value in config.items()]
+        rows, more = self._rows()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
         ]
-        if not self.complete:
-            lines.append(f"Stopped before the end. {self.how_to_resume}")
-        return "\n".join(lines)
+        return "\n".join([answer, *settings, *costs, *table, *more])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, the best arms and the picture of all curves."""
+        notebook = importlib.import_module("lastarm.report.notebook")
+        shown: str = notebook.as_html(self, self._sentences(), *self._rows())
+        return shown
 
     @property
     def how_to_resume(self) -> str:
@@ -180,38 +189,41 @@ class Result:
             return "It has no journal, so running it again starts over."
         return f"Run the same again, with the journal {self.journal}, to resume."
 
-    def _table(self) -> list[str]:
+    def _sentences(self) -> list[str]:
+        """The answer, then what it took."""
+        if self.arm is None:
+            answer = "No arm has a finite loss so far."
+        else:
+            tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
+            answer = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
+            answer += f"after {self.level:,} pulls"
+        spent = self.spent
+        return [
+            answer,
+            f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
+            f"training, {spent.loss_seconds:.3g} s looking"
+            + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
+            *([f"{used}"] if (used := self.utilisation) and used.workers > 1 else []),
+        ]
+
+    def _rows(self) -> tuple[list[list[str]], list[str]]:
+        """The best arms as cells, after a heading; and what is to be said of the rest."""
         ranked = sorted(
-            self._arms(),
+            pulled(self),
             key=lambda row: (row[0] != self.arm, -row[1] if row[2] < inf else 0, row[2], row[0]),
         )
         names = list(self.configs[ranked[0][0]]) if ranked and self.configs else []
-        rows = [["arm", "pulls", "loss", *names]] + [
+        rows = [["arm", "pulls", "loss", *map(printable, names)]] + [
             [
                 f"{arm}",
                 f"{upto:,}",
-                error.partition(":")[0] if error else f"{loss:.6g}",
+                printable(error.partition(":")[0]) if error else f"{loss:.6g}",
                 *(short(self.configs[arm].get(name, "")) for name in names),
             ]
             for arm, upto, loss, error in ranked[:MOST_SHOWN]
         ]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        table = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
-        more = len(ranked) - MOST_SHOWN
-        return table + ([f"… and {more:,} more arms"] if more > 0 else [])
-
-    def _arms(self) -> list[tuple[int, int, float, str]]:
-        """Arm, pulls, latest loss and error of all arms that were pulled."""
-        seen = {arm: (arm, *curve[-1], "") for arm, curve in self.curves.items()} | {
-            arm: (arm, failure.pull.upto, inf, failure.error)
-            for arm, failure in self.failures.items()
-        }
-        return [(a, u, loss if isfinite(loss) else inf, e) for a, u, loss, e in seen.values()]
-
-
-def _renamed(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    own = ("arm", "pulls", "loss", "error")
-    return {f"{prefix}_{n}" if n in own else n: value for n, value in values.items()}
+        unseen = len(ranked) - MOST_SHOWN
+        more = [f"… and {unseen:,} more arms"] if unseen > 0 else []
+        if not self.complete:
+            more.append(f"Stopped before the end. {self.how_to_resume}")
+        return rows, more

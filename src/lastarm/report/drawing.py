@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,13 +22,25 @@ try:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 except ImportError as error:
     raise ImportError(
         "matplotlib is needed to draw figures. Install it with pip install 'lastarm[plot]'."
     ) from error
 
-__all__ = ["Figure", "draw", "house", "legend", "log", "mark_end", "sheet", "wide"]
+__all__ = [
+    "Axes",
+    "Figure",
+    "MaxNLocator",
+    "draw",
+    "framed_legend",
+    "house",
+    "legend",
+    "log",
+    "mark_end",
+    "sheet",
+    "wide",
+]
 
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {
@@ -104,3 +117,12 @@ def legend(figure: Figure, panels: list[Axes], columns: int) -> None:
         named[ENDS_HERE] = Line2D([], [], color="#bbbbbb", ls="", marker="o", ms=8, mec="black")
     if named:
         figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
+
+
+def framed_legend(axes: Axes, **where: Any) -> None:
+    """Within the axes, legible on whatever it covers; names may be anybody's, and are no TeX."""
+    named = axes.legend(
+        frameon=True, framealpha=0.85, facecolor="white", edgecolor="none", **where
+    )
+    for text in named.get_texts():
+        text.set_parse_math(False)

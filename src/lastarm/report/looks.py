@@ -24,6 +24,8 @@ LOOKS = {
     "lucb": Look("LUCB", "#009E73", "-", "p", 2.6),
     "lil-ucb": Look("lil'UCB", "#CC79A7", (0, (5, 1.5, 1, 1.5)), ">"),
 }
-GREY = Look("", "#777777")  # for whatever else there is
+# The arm that is recommended, the others, what they left behind, and whatever is beside the point.
+ACCENT, PLAIN, PALE, DIM = "#D55E00", "#0072B2", "#A6CBE3", "#777777"
+GREY = Look("", DIM)  # for whatever else there is
 COLOURS = {policy: look.colour for policy, look in LOOKS.items()}
 LABELS = {policy: look.label for policy, look in LOOKS.items()}

@@ -17,6 +17,10 @@ class Seen(Protocol):
         """The recommended arm, if any has a finite loss."""
 
     @property
+    def loss(self) -> float | None:
+        """Its loss, where it is recommended."""
+
+    @property
     def test_loss(self) -> float | None:
         """Its test loss, if there is one."""
 

@@ -1,0 +1,182 @@
+"""The figures of a search, for papers and notebooks: drawn by matplotlib into any axes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from math import nan
+
+from lastarm.canonical import short
+from lastarm.errors import InvalidArgument
+from lastarm.report.drawing import Axes, MaxNLocator, framed_legend, house, log, wide
+from lastarm.report.importance import importance
+from lastarm.report.learning_curves import draw_curves
+from lastarm.report.looks import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
+from lastarm.report.seen import Seen
+from lastarm.report.steps import reached_by, steps_of
+
+MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
+
+
+class Plots:
+    """The figures of one search.
+
+    >>> from lastarm import LogUniform, SuccessiveHalving, search
+    >>> def root_of_two(config):
+    ...     x = 1.0
+    ...     while True:
+    ...         x -= config["step"] * (x * x - 2)
+    ...         yield abs(x * x - 2)
+    >>> space = {"step": LogUniform(0.001, 1.0)}
+    >>> result = search(root_of_two, space, policy=SuccessiveHalving(arms=16, budget=256))
+    >>> axes = result.plot.curves()
+    >>> axes.get_xlabel(), axes.get_xscale()
+    ('pulls of an arm', 'log')
+    >>> axes.figure.savefig("curves.pdf")  # doctest: +SKIP
+
+    Each is drawn into the axes that it is given, in the caller's style, or else into a figure of
+    its own by pyplot, in the house's; and gives the axes back, to be changed and saved. Nothing is
+    shown. An axis is logarithmic where the numbers on it are far apart.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    def curves(self, ax: Axes | None = None) -> Axes:
+        """The losses of every arm against its pulls, up to where it was dropped.
+
+        Above the axes is how many arms were seen at each level.
+        """
+        with _drawing(ax) as axes:
+            draw_curves(axes, self._seen)
+        return axes
+
+    def rungs(self, ax: Axes | None = None) -> Axes:
+        """How the arms became fewer: a bar a level, with the pulls and the time that it took.
+
+        Where there are many levels, those from one power of 2 to the next share a bar.
+        """
+        steps = steps_of(self._seen, most=MOST_BARS)
+        with _drawing(ax) as axes:
+            left = [0] * len(steps)
+            for label, colour, part in (
+                ("went on", PLAIN, [step.went_on for step in steps]),
+                ("recommended", ACCENT, [step.recommended for step in steps]),
+                ("left behind", PALE, [step.left_behind for step in steps]),
+                ("failed", DIM, [step.failed for step in steps]),
+            ):
+                if any(part):
+                    axes.barh(range(len(steps)), part, left=left, color=colour, label=label)
+                left = [begun + more for begun, more in zip(left, part, strict=True)]
+            most = max(left, default=1)
+            for place, (step, arms) in enumerate(zip(steps, left, strict=True)):
+                seconds = step.cost.train_seconds + step.cost.loss_seconds
+                took = f"{step.cost.pulls:,} pulls" + (f", {_time(seconds)}" if seconds else "")
+                axes.text(arms + 0.02 * most, place, took, va="center", fontsize="small")
+            axes.set_yticks(range(len(steps)), [step.name for step in steps])
+            axes.set_ylim(max(len(steps), FEW_BARS) - 0.5, -0.5)
+            axes.set_xlim(0, 1.5 * most)
+            axes.grid(visible=False, axis="y")
+            axes.set(xlabel="arms", ylabel="brought to (pulls)", axisbelow=True)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if steps:
+                framed_legend(axes, loc="lower right")
+        return axes
+
+    def spending(self, ax: Axes | None = None) -> Axes:
+        """The pulls of every arm, the most first: the area is what was spent.
+
+        The dashed frame is what training all arms as far as the furthest would have taken.
+        """
+        seen = self._seen
+        reached = reached_by(seen)
+        pulls = sorted(reached.values(), reverse=True)
+        with _drawing(ax) as axes:
+            axes.stairs(pulls, fill=True, color=PLAIN, label=f"{seen.spent.pulls:,} pulls spent")
+            if seen.arm is not None:
+                own, place = reached[seen.arm], pulls.index(reached[seen.arm])
+                label = f"arm {seen.arm}, recommended"
+                axes.stairs([own], [place, place + 1], fill=True, color=ACCENT, label=label)
+            furthest = max(pulls, default=0)
+            label = f"{len(pulls) * furthest:,} for all to go as far"
+            axes.stairs([furthest], [0, len(pulls)], ls="--", lw=1.2, color=DIM, label=label)
+            axes.set(xlabel="arms, by their pulls", ylabel="pulls of the arm", axisbelow=True)
+            axes.set_xlim(0, max(1, len(pulls)) * 1.02)
+            axes.set_ylim(0, max(1, furthest) * 1.04)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            looking = f"{seen.spent.observations:,} looks at a loss\n"
+            looking += f"{_time(seen.spent.train_seconds)} training, "
+            looking += f"{_time(seen.spent.loss_seconds)} looking"
+            framed_legend(axes, loc="center", title=looking)
+        return axes
+
+    def importance(self, ax: Axes | None = None) -> Axes:
+        """How much of the arms' places each hyperparameter explains alone, by estimate."""
+        shares = importance(self._seen.configs, self._seen.curves)
+        shown = list(shares.items())[:MOST_BARS]
+        with _drawing(ax) as axes:
+            axes.barh(range(len(shown)), [share for _, share in shown], color=PLAIN)
+            for place, (_, share) in enumerate(shown):
+                axes.text(share + 0.01, place, f"{share:.2f}", va="center", fontsize="small")
+            names = [short(name) for name, _ in shown]
+            axes.set_yticks(range(len(shown)), names, parse_math=False)  # names are anybody's
+            axes.set_ylim(max(len(shown), FEW_BARS) - 0.5, -0.5)
+            axes.set_xlim(0, 1.1)
+            axes.grid(visible=False, axis="y")
+            axes.set(xlabel="variance explained alone (estimate)", axisbelow=True)
+        return axes
+
+    def policies(
+        self, others: Mapping[str, Seen], *, name: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """The lowest loss so far against the pulls spent, of this search and of others.
+
+        They are named by the keys of `others`, and this one by `name` or else by its policy.
+        """
+        policy = str(self._seen.policy.get("name", "this search"))
+        own = name or (LOOKS[policy].label if policy in LOOKS else policy)
+        if not isinstance(others, Mapping) or own in others:
+            raise InvalidArgument(
+                f"others={short(others)} will not do: give a dict of names and results, none of "
+                f"them named {own!r} as this one is, or give this one another `name`."
+            )
+        results = {own: self._seen, **others}
+        with _drawing(ax) as axes:
+            for (label, seen), look in zip(results.items(), _looks(results.values()), strict=True):
+                pulls = [at for at, _ in seen.best_so_far] + [seen.spent.pulls]
+                losses = [loss for _, loss in seen.best_so_far]
+                losses += losses[-1:] or [nan]
+                (line,) = axes.step(pulls, losses, where="post", label=f"\u200a{short(label)}")
+                line.set(color=look.colour, ls=look.dashes, lw=look.width)
+                axes.plot(pulls[-1], losses[-1], look.marker or "o", color=look.colour, ms=6)
+            axes.set(xlabel="pulls spent, all arms together", ylabel="lowest loss so far")
+            points = [point for seen in results.values() for point in seen.best_so_far]
+            log(axes, "x" * wide([at for at, _ in points]) + "y" * wide([y for _, y in points]))
+            framed_legend(axes)
+        return axes
+
+
+@contextmanager
+def _drawing(ax: Axes | None) -> Iterator[Axes]:
+    if ax is not None:
+        yield ax
+        return
+    with house():
+        # Half as wide again as a column of a paper, where its text is still legible.
+        yield importlib.import_module("matplotlib.pyplot").subplots(figsize=(5, 3.4))[1]
+
+
+def _time(seconds: float) -> str:
+    if seconds < 0.1:
+        return f"{1000 * seconds:.2g} ms"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def _looks(results: Collection[Seen]) -> Iterator[Look]:
+    """How each is drawn: as its policy is elsewhere, if no other before it was."""
+    policies = [seen.policy.get("name") for seen in results]
+    free = iter([look for policy, look in LOOKS.items() if policy not in policies])
+    known = dict(LOOKS)
+    for policy in policies:
+        yield known.pop(policy) if policy in known else next(free, GREY)

@@ -1,0 +1,137 @@
+"""The picture of a search: what was seen of every arm, and where it was left behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import inf, log10
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from lastarm.report.drawing import framed_legend, log, wide
+from lastarm.report.looks import ACCENT, DIM, PLAIN
+from lastarm.report.seen import Seen
+
+MANY = 1000  # arms, whose lines a vector file holds as a picture
+MOST_NAMED = 8  # levels
+
+
+class End(NamedTuple):
+    """How the curves of some arms end: what to call it, and how it is marked."""
+
+    label: str
+    marker: str
+    colour: str
+    size: float
+
+
+DROPPED = End("left behind", "o", PLAIN, 3.0)
+ABOVE = End("left behind, above the scale", "^", PLAIN, 4.0)
+OUT = End("failed or diverged", "x", DIM, 4.5)
+
+
+def draw_curves(axes: Axes, seen: Seen) -> None:
+    """Every loss that was looked at; what is far above most is drawn at the upper edge."""
+    losses = [loss for curve in seen.curves.values() for _, loss in curve if _drawable(loss)]
+    scale = "log" if wide(losses) else "linear"
+    top = _top(seen, losses, scale == "log")
+    lines = {
+        arm: [(level, loss if loss < top else top) for level, loss in curve]  # nan is not below
+        for arm, curve in seen.curves.items()
+    }
+    last = {arm: line[-1] for arm, line in lines.items()}
+    last = {arm: (failure.pull.upto, top) for arm, failure in seen.failures.items()} | last
+    others = LineCollection(
+        [line for arm, line in lines.items() if arm != seen.arm],
+        colors=PLAIN,
+        linewidths=0.8,
+        alpha=0.5,
+        rasterized=len(lines) > MANY,
+    )
+    axes.add_collection(others)
+    ends: dict[End, list[tuple[int, float]]] = {}
+    for arm in last.keys() - {seen.arm}:
+        final = seen.curves[arm][-1][1] if arm in seen.curves else top
+        out = arm in seen.failures or not _drawable(final)
+        ends.setdefault(OUT if out else ABOVE if final > top else DROPPED, []).append(last[arm])
+    if seen.arm is not None:
+        label = f"arm {seen.arm}, recommended"
+        (own,) = axes.plot(*zip(*lines[seen.arm], strict=True), "o-", label=label)
+        own.set(color=ACCENT, lw=2.2, ms=6, markevery=[-1], zorder=4, clip_on=False)
+    for end in (DROPPED, ABOVE, OUT):
+        if end in ends:
+            (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
+            marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False)
+    _fit(axes, min([top, *losses]), top, scale)
+    _name_levels(axes, Counter(level for line in lines.values() for level, _ in line))
+    axes.set(xlabel="pulls of an arm", ylabel="loss")
+    if ends:
+        framed_legend(axes, loc="upper right", fontsize="small")
+
+
+def _top(seen: Seen, losses: Sequence[float], logarithmic: bool) -> float:
+    """Where the scale ends: a third above where the better three quarters of all arms were.
+
+    Arms that do very badly would otherwise press all others into one line.
+    """
+    if not losses:
+        return 1.0
+    highest = {
+        arm: max((loss for _, loss in curve if _drawable(loss)), default=inf)
+        for arm, curve in seen.curves.items()
+    }
+    most = sorted(highest.values())[3 * (len(highest) - 1) // 4]
+    low = min(losses)
+    top = most + (most - low) / 3
+    if logarithmic and most < inf:
+        power = 4 * log10(most) - log10(low)
+        top = 10 ** (min(power, 900) / 3)
+    own = low if seen.arm is None else highest[seen.arm]
+    return min(max(losses), max(top, own))
+
+
+def _fit(axes: Axes, low: float, high: float, scale: str) -> None:
+    if scale == "log":
+        margin = 10 ** (0.05 * (log10(high) - log10(low)))
+        axes.set_ylim(low / margin, high * margin)
+        log(axes, "y")
+    else:
+        margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+        axes.set_ylim(low - margin, high + margin)
+
+
+def _drawable(loss: float) -> bool:
+    """Whether it is finite, and not so large that matplotlib's sums are not."""
+    return abs(loss) <= 1e300
+
+
+def _name_levels(axes: Axes, arms: Mapping[int, int]) -> None:
+    """Levels as ticks, and above each how many arms were seen there, as far as there is room."""
+    levels = sorted(arms) or [1]
+    low, high = levels[0], levels[-1]
+    if low == high:
+        axes.set_xlim(0.5 * low, 2.5 * low)  # beside the legend
+    elif wide(levels):
+        margin = (high / low) ** 0.06
+        axes.set_xlim(low / margin, high * margin)
+        log(axes, "x")
+    else:
+        axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    if len(levels) > MOST_NAMED:
+        return
+    place = axes.transData.transform([(level, axes.get_ylim()[0]) for level in levels])[:, 0]
+    room = 0.08 * (place[-1] - place[0])
+    named, after = [], -np.inf
+    for level, x in zip(levels, place, strict=True):
+        if x >= after and (level == high or x <= place[-1] - room):
+            named.append(level)
+            after = x + room
+    axes.set_xticks(named, [f"{level:,}" for level in named])
+    axes.xaxis.minorticks_off()
+    for level in named:
+        count = f"{arms[level]:,}" + (" arms" if level == named[0] else "")
+        at = axes.get_xaxis_transform()
+        axes.text(level, 1.01, count, transform=at, color=PLAIN, ha="center", fontsize="small")
