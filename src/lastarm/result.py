@@ -164,6 +164,19 @@ class Result:
             ]
         )
 
+    def to_optuna(
+        self, storage: Any = None, name: str | None = None, *, level: int | None = None
+    ) -> Any:
+        """An Optuna study with a trial an arm, in memory or in a `storage` of Optuna's.
+
+        The arms that came the furthest, and the recommended one, are COMPLETE; those that were
+        left behind are PRUNED; those that failed or diverged FAIL. Optuna's importances, slices
+        and parallel coordinates look at complete trials only: give a `level`, and every arm that
+        was seen there is COMPLETE with its loss there, so that they have all of these to compare.
+        """
+        optuna_study = importlib.import_module("lastarm.report.optuna_study")
+        return optuna_study.study_of(self, storage, name, level)
+
     def __str__(self) -> str:
         answer, *costs = self._sentences()
         config = self.config or {}

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 import click
 
+from lastarm.canonical import printable
 from lastarm.cli.demo import demo
+from lastarm.cli.export import export
 from lastarm.cli.plan import plan
 from lastarm.cli.replay import replay
 from lastarm.cli.reproduce import reproduce
@@ -31,7 +33,7 @@ def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
 
 
-for command in (demo, plan, tune, resume, show, replay, reproduce):
+for command in (demo, plan, tune, resume, show, export, replay, reproduce):
     lastarm.add_command(command)
 
 
@@ -78,4 +80,4 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
 
 
 def _say(message: object) -> None:
-    print(f"lastarm: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"lastarm: {printable(' '.join(str(message).split()))}", file=sys.stderr)

@@ -1,0 +1,91 @@
+"""`lastarm export`: a journal in forms that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from lastarm.cli import display
+from lastarm.cli.options import whole
+from lastarm.errors import InvalidArgument
+from lastarm.journal import read
+from lastarm.report.tables import (
+    ARM_COLUMNS,
+    EVENT_COLUMNS,
+    arm_rows,
+    event_rows,
+    write_csv,
+)
+from lastarm.result import Result
+
+EXAMPLES = """\b
+lastarm export tune.jsonl -o arms.csv
+lastarm export tune.jsonl -o events.csv
+lastarm export tune.jsonl --optuna sqlite:///study.db --name tune
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("journal", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write CSV there.")
+@click.option(
+    "--format",
+    "rows",
+    type=click.Choice(["arms", "events"]),
+    help="A row an arm, or a row an event. [default: events for a FILE that ends in events.csv, "
+    "arms for any other .csv]",
+)
+@click.option("--optuna", metavar="URL", help="Write an Optuna study there: sqlite:///study.db.")
+@click.option("--name", help="What the study is called. [default: the journal's name]")
+@click.option(
+    "--level",
+    type=whole,
+    metavar="N",
+    help="Trials are COMPLETE with the loss after N pulls, for Optuna to compare all of them.",
+)
+def export(
+    journal: str,
+    output: str | None,
+    rows: str | None,
+    optuna: str | None,
+    name: str | None,
+    level: Any,
+) -> None:
+    """Export a search as CSV, or as an Optuna study.
+
+    The journal is only read: nothing in it is executed, and its search may go on meanwhile.
+    """
+    if output is None and optuna is None:
+        raise InvalidArgument("say where to: -o FILE for CSV, or --optuna URL for a study.")
+    if optuna is None and (name is not None or level is not None):
+        raise InvalidArgument("--name and --level are of a study: add --optuna URL.")
+    if output is None and rows is not None:
+        raise InvalidArgument("--format is of a file: add -o FILE.")
+    events = read(journal)
+    result = Result.of(events)
+    if output is not None:
+        if Path(output).exists() and Path(output).samefile(journal):
+            raise InvalidArgument(f"{output} is the journal itself. Name another file.")
+        if _rows_of(output, rows) == "events":
+            count = write_csv(output, EVENT_COLUMNS, event_rows(events))
+            written = f"{count:,} events"
+        else:
+            written = f"{write_csv(output, ARM_COLUMNS, arm_rows(result)):,} arms"
+        display.say(f"Wrote {written} to {escape(display.plain(output))}.")
+    if optuna is not None:
+        study = result.to_optuna(optuna, name or Path(journal).stem, level=level)
+        display.say(
+            f"Wrote {len(study.trials):,} trials to the study "
+            f"{escape(display.plain(study.study_name))}."
+        )
+
+
+def _rows_of(output: str, given: str | None) -> str:
+    if given is None and not output.endswith(".csv"):
+        raise InvalidArgument(
+            f"{output} does not say what to write: let its name end in .csv, or add --format."
+        )
+    return given or ("events" if output.endswith("events.csv") else "arms")
