@@ -47,6 +47,7 @@ faults: .venv/.installed-dev
 pictures: .venv/.installed-dev
 	$(BIN)/python docs/pictures/demo.py
 	$(BIN)/python docs/pictures/idea.py
+	$(BIN)/python docs/pictures/plots.py
 	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
 
 # The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
