@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import cycle
 from pathlib import Path
 
-from lastarm.papers.jamieson2015.drawing import Figure, draw, house, legend, log
-from lastarm.papers.jamieson2015.looks import Look
+from lastarm.report.drawing import Figure, draw, house, legend, log
+from lastarm.report.looks import Look
 from league_curves import ARMS, PERCENTS
 from league_scores import LOOKS, SPENT, Scores
 from record import Cell, Record
