@@ -6,6 +6,7 @@ import sys
 import lastarm
 
 HEAVY = {"numpy", "numba", "scipy", "sklearn", "pandas", "rich", "click", "distributed", "ray"}
+HEAVY |= {"matplotlib", "optuna"}
 
 
 def test_every_name_is_there_and_is_the_one_that_is_meant() -> None:

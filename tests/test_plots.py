@@ -157,6 +157,13 @@ def test_one_that_does_very_badly_does_not_press_the_others_into_a_line() -> Non
     assert above.get_ydata() < axes.get_ylim()[1], "drawn at the edge, and not left out"
 
 
+@pytest.mark.parametrize("loss", [nan, inf, -inf])
+def test_whoever_diverged_ends_at_the_upper_edge(loss: float) -> None:
+    axes = drawn(told({0: [(1, 0.5), (2, 0.25)], 1: [(1, 0.5), (2, loss)]}), "curves")
+    (out,) = (line for line in axes.lines if line.get_label() == "failed or diverged")
+    assert out.get_data() == ([2], [0.5])
+
+
 def test_the_recommended_arm_is_on_the_scale_wherever_it_began() -> None:
     seen = told({n: [(1, 1.0 + n / 100)] for n in range(20)} | {20: [(1, 900.0), (2, 0.5)]})
     assert seen.arm == 20
@@ -171,8 +178,10 @@ def test_many_arms_are_a_picture_within_a_vector_file() -> None:
         policy=UniformAllocation(1100, 1100),
         checkpoints=False,
     )
-    (others,) = drawn(found, "curves").collections
+    axes = drawn(found, "curves")
+    (others,) = axes.collections
     assert others.get_rasterized()
+    assert len(found._repr_html_()) < 200_000
 
 
 def test_rungs_tell_what_became_of_every_arm(result: Result) -> None:
@@ -203,7 +212,8 @@ def test_many_levels_share_bars() -> None:
 def test_the_area_of_spending_is_what_was_spent(result: Result) -> None:
     axes = drawn(result, "spending")
     spent, own, frame = axes.patches
-    assert sum(spent.get_data().values) == result.spent.pulls == 256
+    pulls, places, _ = spent.get_data()
+    assert sum(pulls * np.diff(places)) == result.spent.pulls == 256
     assert spent.get_label() == "256 pulls spent"
     assert list(own.get_data().values) == [60]
     assert frame.get_label() == "960 for all to go as far"

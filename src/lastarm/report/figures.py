@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 from math import nan
 
 from lastarm.canonical import short
@@ -91,18 +93,21 @@ class Plots:
         """
         seen = self._seen
         reached = reached_by(seen)
-        pulls = sorted(reached.values(), reverse=True)
+        arms_with = Counter(reached.values())
+        pulls = sorted(arms_with, reverse=True)
+        places = list(accumulate((arms_with[level] for level in pulls), initial=0))
+        arms, furthest = len(reached), max(pulls, default=0)
         with _drawing(ax) as axes:
-            axes.stairs(pulls, fill=True, color=PLAIN, label=f"{seen.spent.pulls:,} pulls spent")
+            label = f"{seen.spent.pulls:,} pulls spent"
+            axes.stairs(pulls, places, fill=True, color=PLAIN, label=label)
             if seen.arm is not None:
-                own, place = reached[seen.arm], pulls.index(reached[seen.arm])
-                label = f"arm {seen.arm}, recommended"
+                own, label = reached[seen.arm], f"arm {seen.arm}, recommended"
+                place = places[pulls.index(own)]
                 axes.stairs([own], [place, place + 1], fill=True, color=ACCENT, label=label)
-            furthest = max(pulls, default=0)
-            label = f"{len(pulls) * furthest:,} for all to go as far"
-            axes.stairs([furthest], [0, len(pulls)], ls="--", lw=1.2, color=DIM, label=label)
+            label = f"{arms * furthest:,} for all to go as far"
+            axes.stairs([furthest], [0, arms], ls="--", lw=1.2, color=DIM, label=label)
             axes.set(xlabel="arms, by their pulls", ylabel="pulls of the arm", axisbelow=True)
-            axes.set_xlim(0, max(1, len(pulls)) * 1.02)
+            axes.set_xlim(0, max(1, arms) * 1.02)
             axes.set_ylim(0, max(1, furthest) * 1.04)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             looking = f"{seen.spent.observations:,} looks at a loss\n"

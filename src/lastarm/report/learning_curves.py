@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import inf, log10
+from math import inf, log10, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from lastarm.report.drawing import framed_legend, log, wide
 from lastarm.report.looks import ACCENT, DIM, PLAIN
 from lastarm.report.seen import Seen
 
-MANY = 1000  # arms, whose lines a vector file holds as a picture
+MANY = 1000  # arms, beyond which a vector file holds their lines as a picture
 MOST_NAMED = 8  # levels
 
 
@@ -38,22 +38,25 @@ def draw_curves(axes: Axes, seen: Seen) -> None:
     losses = [loss for curve in seen.curves.values() for _, loss in curve if _drawable(loss)]
     scale = "log" if wide(losses) else "linear"
     top = _top(seen, losses, scale == "log")
-    lines = {
-        arm: [(level, loss if loss < top else top) for level, loss in curve]  # nan is not below
+    lines: dict[int, list[tuple[float, float]]] = {
+        arm: [(level, min(loss, top) if _drawable(loss) else top) for level, loss in curve]
         for arm, curve in seen.curves.items()
     }
     last = {arm: line[-1] for arm, line in lines.items()}
     last = {arm: (failure.pull.upto, top) for arm, failure in seen.failures.items()} | last
-    others = LineCollection(
-        [line for arm, line in lines.items() if arm != seen.arm],
-        colors=PLAIN,
-        linewidths=0.8,
-        alpha=0.5,
-        rasterized=len(lines) > MANY,
-    )
-    axes.add_collection(others)
-    ends: dict[End, list[tuple[int, float]]] = {}
-    for arm in last.keys() - {seen.arm}:
+    many = len(last) > MANY
+    paths = [line for arm, line in lines.items() if arm != seen.arm]
+    if many:  # a path takes matplotlib as long as its points; with nan between, lines share one
+        paths = [
+            [point for line in paths[begin::MANY] for point in (*line, (nan, nan))]
+            for begin in range(MANY)
+        ]
+    others = LineCollection(paths, colors=PLAIN, linewidths=0.8, alpha=0.5, rasterized=many)
+    axes.add_collection(others, autolim=False)
+    ends: dict[End, list[tuple[float, float]]] = {}
+    for arm in last:
+        if arm == seen.arm:
+            continue
         final = seen.curves[arm][-1][1] if arm in seen.curves else top
         out = arm in seen.failures or not _drawable(final)
         ends.setdefault(OUT if out else ABOVE if final > top else DROPPED, []).append(last[arm])
@@ -64,9 +67,9 @@ def draw_curves(axes: Axes, seen: Seen) -> None:
     for end in (DROPPED, ABOVE, OUT):
         if end in ends:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
-            marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False)
+            marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
     _fit(axes, min([top, *losses]), top, scale)
-    _name_levels(axes, Counter(level for line in lines.values() for level, _ in line))
+    _name_levels(axes, Counter(level for curve in seen.curves.values() for level, _ in curve))
     axes.set(xlabel="pulls of an arm", ylabel="loss")
     if ends:
         framed_legend(axes, loc="upper right", fontsize="small")
