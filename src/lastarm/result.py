@@ -33,7 +33,8 @@ class Result:
     finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
     None where it is not at hand. `level` is how many pulls it had when it had that loss.
     `rungs` is what it took to bring arms to each level. `best_so_far` is (pulls by then, lowest
-    loss so far), each time that it fell. `policy` and `space` are described as in a journal.
+    loss so far), each time that it fell. `policy` and `space` are described as in a journal. If
+    `maximized`, losses are the negatives of what the trainer gave.
     `utilisation` is how busy the workers were, of what was performed here and not before; None, if
     nothing was. `budget` is the latest that the search was given, and of a search with a journal
     `stretches` are what it came to with each.
