@@ -53,13 +53,13 @@ def readable(value: Any) -> Any:
         return f"a {type(value).__name__}"
 
 
-def printable(text: str) -> str:
-    r"""A text without what would do something to a terminal or to a page.
+def printable(text: str, keep: str = "") -> str:
+    r"""A text without signs that do something to a terminal or a page, but for some to `keep`.
 
-    >>> printable("red: \x1b[31m")
-    'red: �[31m'
+    >>> printable("loss\x1b[31m\nof \u202earm 3", keep="\n")
+    'loss�[31m\nof �arm 3'
     """
-    return "".join(sign if sign.isprintable() else "�" for sign in text)
+    return "".join(sign if sign.isprintable() or sign in keep else "�" for sign in text)
 
 
 def short(value: Any) -> str:
