@@ -6,13 +6,17 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lastarm.canonical import printable, short
 from lastarm.errors import InvalidArgument, JournalError
-from lastarm.events import Event, Failure, Opened
+from lastarm.events import Closed, Event, Failure, Opened
+from lastarm.journal import read
 from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
+from lastarm.report.page import write_report
+from lastarm.report.story import remembered
 from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
 from lastarm.utilisation import Utilisation
@@ -177,6 +181,27 @@ class Result:
         """
         optuna_study = importlib.import_module("lastarm.report.optuna_study")
         return optuna_study.study_of(self, storage, name, level)
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the search as one page of HTML, and give back its path.
+
+        It is what `lastarm report` writes. Without a journal, who worked when is not on it.
+        """
+        closed = None
+        if self.complete and self.arm is not None and self.level is not None:
+            closed = Closed(self.arm, self.level, self.test_loss)
+        events = (
+            read(self.journal)
+            if self.journal is not None
+            else remembered(self.curves, self.failures, self.configs, closed)
+        )
+        return write_report(
+            path,
+            events,
+            journal=self.journal,
+            spent=self.spent,
+            utilisation=self.utilisation,
+        )
 
     def __str__(self) -> str:
         answer, *costs = self._sentences()

@@ -20,6 +20,7 @@ from lastarm.cli.demo import demo
 from lastarm.cli.export import export
 from lastarm.cli.plan import plan
 from lastarm.cli.replay import replay
+from lastarm.cli.report import report
 from lastarm.cli.reproduce import reproduce
 from lastarm.cli.resume import resume
 from lastarm.cli.show import show
@@ -33,7 +34,7 @@ def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
 
 
-for command in (demo, plan, tune, resume, show, export, replay, reproduce):
+for command in (demo, plan, tune, resume, show, report, export, replay, reproduce):
     lastarm.add_command(command)
 
 

@@ -1,0 +1,44 @@
+"""`lastarm report`: a search as one page of HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from lastarm.cli import display
+from lastarm.journal import read
+from lastarm.lock import is_held
+from lastarm.report.page import write_report
+
+
+@click.command()
+@click.argument("journal", type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="The page to write; an earlier report there is replaced, anything else is not.",
+)
+def report(journal: str, output: str) -> None:
+    """Write a search as one page of HTML, to be opened in any browser.
+
+    On it are the answer and what it cost, every learning curve, the rungs, the settings against
+    the loss, failures, and how safe the eliminations were; pick an arm to read its story. The page
+    is whole: it needs no network and no server.
+
+    The journal is only read: nothing in it is executed, and its search may go on meanwhile.
+
+    Example: lastarm report search.jsonl -o report.html
+    """
+    path = Path(journal)
+    running = is_held(path)
+    written = write_report(output, read(path), journal=journal, running=running)
+    size = written.stat().st_size / 1e6
+    display.say(
+        f"Wrote {escape(display.plain(str(written)))}, {size:.1f} MB. Open it in a browser."
+    )

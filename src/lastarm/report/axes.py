@@ -1,0 +1,47 @@
+"""How numbers are drawn: on which scale, from where to where, and how many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, isfinite, log
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> dict[str, Any]:
+    """A scale on which numbers can be told apart, and how many of them lie outside.
+
+    It is a log scale if all are positive and some `wide` times as large as others. A few that are
+    much larger than most, as losses of diverging arms are, are left outside unless `all_in`.
+
+    >>> axis([1, 2, 3])
+    {'log': False, 'domain': [0.9, 3.1], 'outside': 0}
+    >>> axis([0.5, 0.6, 0.7] * 9 + [1e9])["outside"]
+    1
+    """
+    finite = sorted(number for number in numbers if isfinite(number))
+    if not finite:
+        return {"log": False, "domain": [0.0, 1.0], "outside": 0}
+    is_log = finite[0] > 0 and finite[-1] / finite[0] >= wide
+    scaled = [log(number) if is_log else float(number) for number in finite]
+    low, high, most = scaled[0], scaled[-1], scaled[(len(scaled) - 1) * 9 // 10]
+    if not all_in and high - most > 2 * (most - low) > 0:
+        high = most + (most - low) / 2
+    outside = sum(number > high for number in scaled)
+    pad = (high - low) / 20 or abs(high) / 10 or 1.0
+    low, high = (low - pad, high + pad) if isfinite(pad) else (low, high)
+    if is_log:
+        low, high = exp(low), exp(min(high, 709.0))
+    return {"log": is_log, "domain": [low, high], "outside": outside}
+
+
+def thinned(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """At most so many of them, evenly chosen, with the first and the last.
+
+    >>> thinned("abcdefg", most=3)
+    ['a', 'd', 'g']
+    """
+    if len(items) <= most:
+        return items
+    return [items[place * (len(items) - 1) // (most - 1)] for place in range(most)]

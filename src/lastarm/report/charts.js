@@ -1,0 +1,165 @@
+// All charts but the learning curves.
+
+// Bars, one a rung; where there are too many rungs, areas over the pulls of an arm.
+function rungCharts() {
+  const rungs = told.narrowing.rungs.map((rung, row) => ({ ...rung, row,
+    label: told.narrowing.rungs.at(-1).bracket > 1 ? `${rung.bracket}.${rung.number}` : `${rung.number}` }));
+  const name = (rung) => `${rung.name}, to ${number(rung.level)} pulls`;
+  const time = rungs.some((rung) => rung.train_seconds + rung.loss_seconds > 0);
+  document.getElementById("rungs-time").hidden = !time;
+  const parts = (fields) => rungs.flatMap((rung) => fields(rung).map((part, order) => ({ ...part, order,
+    row: rung.row, label: rung.label, level: rung.level, tip: `${name(rung)}\n${part.tip}` })));
+  const charts = [
+    ["rungs-arms", "arms at each rung", parts((rung) => [
+      { value: rung.on, look: "on", tip: `${number(rung.arms)} arms, of which ${number(rung.on)} went on` },
+      { value: Math.max(0, rung.arms - rung.on), look: "rest",
+        tip: `${number(rung.arms)} arms, of which ${number(rung.arms - rung.on)} did not go on` }])],
+    ["rungs-pulls", "pulls at each rung", parts((rung) => [
+      { value: rung.pulls, look: "rest", tip: `${number(rung.pulls)} pulls` }])],
+  ];
+  if (time) charts.push(["rungs-seconds", "seconds at each rung", parts((rung) => [
+    { value: rung.train_seconds, look: "rest", tip: `${number(rung.train_seconds)} s training` },
+    { value: rung.loss_seconds, look: "on", tip: `${number(rung.loss_seconds)} s looking` }])]);
+
+  const colour = { field: "look", type: "nominal",
+    scale: { domain: ["on", "rest"], range: ["var(--bar)", "var(--faint)"] } };
+  const bars = rungs.length <= 40 && told.narrowing.compared;
+  const labels = named(rungs.map((rung) => rung.label));
+  return charts.map(([id, what, values]) => draw(id, `Chart of ${what}`, bars ? {
+    data: { values }, params: labels, height: rows(rungs.length, 16),
+    mark: { type: "bar", height: { band: 0.72 } },
+    encoding: {
+      y: { field: "row", type: "ordinal", title: null,
+        axis: { labelExpr, ticks: false, domain: false, labelOverlap: rungs.length > 16 } },
+      x: { field: "value", type: "quantitative", stack: "zero", title: null, axis: { tickCount: 4, domain: false } },
+      color: colour, order: { field: "order" }, tooltip: { field: "tip", type: "nominal" },
+    },
+  } : {
+    data: { values }, height: 180, mark: { type: "bar", width: 2 },
+    encoding: {
+      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), axis: levelTicks(), title: "pulls of an arm" },
+      y: { field: "value", type: "quantitative", stack: "zero", title: null, axis: { tickCount: 4 } },
+      color: colour, order: { field: "order" }, tooltip: { field: "tip", type: "nominal" },
+    },
+  }));
+}
+
+function importanceChart() {
+  const values = told.parameters.slice(0, 12).map((parameter, row) => ({ row, share: parameter.importance,
+    tip: `${parameter.name}: ${Math.round(100 * parameter.importance)} %` }));
+  const names = told.parameters.slice(0, 12).map((parameter) => parameter.name);
+  return draw("importance-chart", "How much each setting explains, as a share", {
+    data: { values }, params: named(names), height: rows(values.length, 99),
+    encoding: {
+      y: { field: "row", type: "ordinal", title: null,
+        axis: { labelExpr, labelLimit: 140, ticks: false, domain: false, labelOverlap: false } },
+      x: { field: "share", type: "quantitative", scale: { domain: [0, 1] }, title: null,
+        axis: { format: ".0%", tickCount: 4, domain: false } },
+      tooltip: { field: "tip", type: "nominal" },
+    },
+    layer: [
+      { mark: { type: "bar", height: { band: 0.6 } } },
+      { mark: { type: "text", align: "left", dx: 6 }, encoding: { text: { field: "share", format: ".0%" } } },
+    ],
+  });
+}
+
+const extent = (points) => [Math.min(...points.map(({ value }) => value)), Math.max(...points.map(({ value }) => value))];
+
+// A point an arm: its value of one setting, and its latest loss. Options are spread a little.
+function settingChart(element, parameter, place) {
+  const options = parameter.kind === "option" ? parameter.options : null;
+  const spread = (arm) => ((arm * 0.618034) % 1 - 0.5) * 0.5;
+  const values = told.arms.filter((arm) => arm.values[place] !== null && arm.loss !== null)
+    .map((arm) => ({ arm: arm.arm, loss: arm.loss, faint: 0.15 + 0.75 * arm.far ** 2, tip: armTip(arm),
+      value: options ? options.indexOf(arm.values[place]) + spread(arm.arm) : arm.values[place] }));
+  const axis = options
+    ? { values: options.map((_, index) => index), labelExpr, labelLimit: 90, grid: false, ticks: false, labelAngle: options.length > 4 ? -30 : 0, labelOverlap: options.length > 10 }
+    : { ...ticks({ log: parameter.kind === "log", domain: extent(values) }, 4), grid: false };
+  const scale = options ? { domain: [-0.5, options.length - 0.5], nice: false }
+    : { nice: false, padding: 8, ...(parameter.kind === "log" ? { type: "log" } : { zero: false }) };
+  const colour = { condition: [{ test: isPicked, value: "var(--ink)" },
+    { test: `datum.arm === ${won}`, value: "var(--accent)" }], value: "var(--ink)" };
+  return draw(element, `Loss against ${parameter.name}, one point an arm`, {
+    data: { values }, height: 170,
+    params: [...named(options ?? []), ...zoomable(options ? ["y"] : ["x", "y"])],
+    mark: { type: "point", filled: true, clip: true, cursor: "pointer" },
+    encoding: {
+      x: { field: "value", type: "quantitative", scale, axis, title: null },
+      y: { field: "loss", type: "quantitative", scale: scaled(told.axes.loss), axis: ticks(told.axes.loss, 4), title: null },
+      color: colour, tooltip: { field: "tip", type: "nominal" },
+      opacity: { condition: { test: `${isPicked} || datum.arm === ${won}`, value: 1 }, field: "faint",
+        type: "quantitative", scale: null },
+      size: { condition: { test: `${isPicked} || datum.arm === ${won}`, value: 80 }, value: 26 },
+    },
+  });
+}
+
+function timelineChart() {
+  const { workers, stints, seconds } = told.spending.timeline;
+  const span = (from, to) => `from ${number(from)} to ${number(to)} s`;
+  const values = stints.flatMap(([row, since, trained, until, arm]) => {
+    const who = arm === null ? workers[row] : `${workers[row]}: arm ${arm}`;
+    const training = { row, arm, from: since, to: trained, look: "train", tip: `${who}\ntraining ${span(since, trained)}` };
+    const looking = { row, arm, from: trained, to: until, look: "look", tip: `${who}\nlooking ${span(trained, until)}` };
+    return until > trained ? [training, looking] : [training];
+  });
+  return draw("timeline-chart", `When each of ${workers.length} workers worked`, {
+    data: { values }, height: rows(workers.length, 12),
+    params: [...named(workers), ...zoomable(["x"])],
+    mark: { type: "bar", height: { band: 0.7 }, clip: true },
+    encoding: {
+      y: { field: "row", type: "ordinal", title: null,
+        axis: { labelExpr, labelLimit: 110, ticks: false, domain: false } },
+      x: { field: "from", type: "quantitative", scale: { domain: [0, seconds], nice: false }, title: "seconds", axis: { tickCount: 6 } },
+      x2: { field: "to" },
+      color: { condition: { test: isPicked, value: "var(--accent)" }, field: "look", type: "nominal",
+        scale: { domain: ["train", "look"], range: ["var(--bar)", "var(--soft)"] } },
+      tooltip: { field: "tip", type: "nominal" },
+    },
+  });
+}
+
+function auditChart() {
+  const { points, moved, margin } = told.audit;
+  const values = points.map(([arm, level, needed, close]) => ({ arm, level, needed, close,
+    tip: `arm ${arm}, dropped after ${number(level)} pulls\nwould have had to fall by ${number(needed)}` }));
+  const line = moved.map(([level, distance]) => ({ level, needed: distance }));
+  return draw("audit-chart", "What dropped arms lacked, against how far others still moved", {
+    height: 280,
+    encoding: {
+      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "dropped after so many pulls",
+        axis: { ...levelTicks(), grid: false } },
+      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "loss", axis: ticks(margin, 5) },
+    },
+    layer: [
+      { data: { values: line }, mark: { type: "line", color: "var(--soft)", strokeDash: [4, 3], clip: true,
+        point: { color: "var(--soft)", filled: true, size: 12 } } },
+      { data: { values }, params: zoomable(["x", "y"]),
+        mark: { type: "point", filled: true, opacity: 0.75, clip: true, cursor: "pointer" },
+        encoding: {
+          color: { condition: [{ test: isPicked, value: "var(--ink)" }, { test: "datum.close", value: "var(--accent)" }],
+            value: "var(--bar)" },
+          size: { condition: { test: isPicked, value: 90 }, value: 30 },
+          tooltip: { field: "tip", type: "nominal" },
+        } },
+    ],
+  });
+}
+
+// The arm's own curve beside the winner's.
+function storyChart(arm) {
+  const points = (one, who) => one.levels.map((pulls, place) => ({ pulls, loss: one.losses[place], who }))
+    .filter((point) => point.loss !== null);
+  const best = armsByNumber.get(won);
+  const values = [...(best && best !== arm ? points(best, "best") : []), ...points(arm, "own")];
+  return draw("story-chart", `Learning curve of arm ${arm.arm}`, {
+    data: { values }, height: 120,
+    mark: { type: "line", point: { size: 18, filled: true }, clip: true },
+    encoding: {
+      x: { field: "pulls", type: "quantitative", scale: scaled(told.axes.level), title: null, axis: { ...ticks(told.axes.level, 4), grid: false } },
+      y: { field: "loss", type: "quantitative", scale: scaled(told.axes.loss), title: null, axis: ticks(told.axes.loss, 3) },
+      color: { field: "who", type: "nominal", scale: { domain: ["best", "own"], range: ["var(--accent)", "var(--ink)"] } },
+    },
+  });
+}

@@ -1,0 +1,113 @@
+// The pictures of the page, as specifications for Vega-Lite. Colours are the style sheet's, so that
+// dark mode and print need no drawing again. Texts are drawn as they are: nothing is markup.
+
+const told = JSON.parse(document.getElementById("told").textContent);
+const armsByNumber = new Map(told.arms.map((arm) => [arm.arm, arm]));
+const views = [];
+let picked = -1;
+
+const whole = new Intl.NumberFormat("en");
+const number = (value) =>
+  typeof value !== "number" ? String(value ?? "") :
+  Number.isInteger(value) ? whole.format(value) :
+  Math.abs(value) < 0.001 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+
+function armTip(arm) {
+  arm.tip ??= tipOf(arm);
+  return arm.tip;
+}
+
+function tipOf(arm) {
+  const settings = told.parameters.slice(0, 4)
+    .map((parameter, place) => [parameter.name, arm.values[place]])
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name} = ${number(value)}`);
+  const loss = arm.said ? `loss ${arm.said} after ${number(arm.pulls)} pulls` : "no loss seen";
+  return [`arm ${arm.arm}: ${arm.fate}`, loss, ...settings].join("\n");
+}
+
+const axisStyle = {
+  labelColor: "var(--soft)", titleColor: "var(--soft)", gridColor: "var(--line)",
+  tickColor: "var(--line)", domainColor: "var(--line)", titleFontWeight: "normal",
+  labelFontSize: 12, titleFontSize: 12, labelOverlap: true, titlePadding: 8,
+};
+const config = {
+  background: null, font: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+  view: { stroke: null }, axis: axisStyle, aria: false, legend: { disable: true },
+  bar: { color: "var(--bar)" }, text: { fontSize: 12, color: "var(--soft)" },
+};
+
+const scaled = ({ log, domain }) => ({ domain, nice: false, ...(log ? { type: "log" } : { zero: false }) });
+const rows = (count, most) => count * (count > most ? 14 : 26);
+
+// Ticks at 1, 2, 5, 10, 20, … or, over many decades, at some powers of ten.
+function ticks({ log, domain: [from, to] }, most = 6) {
+  if (!log) return { tickCount: most, format: "~g" };
+  const [low, high] = [Math.log10(from), Math.log10(to)];
+  const steps = high - low > 3 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];
+  const every = Math.max(1, Math.ceil((high - low) / most));
+  const values = [];
+  for (let power = Math.floor(low); power <= high; power += 1) {
+    if (power % every) continue;
+    for (const step of steps) values.push(step * 10 ** power);
+  }
+  return { values: values.filter((value) => value >= from && value <= to),
+    labelExpr: "datum.value >= 0.001 && datum.value < 1e6 ? format(datum.value, '~g') : format(datum.value, '~e')" };
+}
+const levelTicks = () => {
+  const levels = [...new Set(told.narrowing.rungs.map((rung) => rung.level))];
+  return levels.length <= 8 ? { values: levels, format: ",d" } : ticks(told.axes.level);
+};
+// Names are data of a chart, and its labels only look them up.
+const named = (names) => [{ name: "names", value: names }];
+const labelExpr = "names[datum.value]";
+const isPicked = "datum.arm === picked";
+const won = told.answer.arm ?? -1;
+const touched = window.matchMedia("(pointer: coarse)").matches;  // there, dragging scrolls the page
+const zoomable = (encodings) => touched ? [] : [{
+  name: "zoom", bind: "scales",
+  select: { type: "interval", encodings, zoom: "wheel![event.shiftKey]" },
+}];
+
+// Draws a chart into an element. Whatever has an arm as its datum can be picked.
+async function draw(id, description, spec, patch) {
+  const element = typeof id === "string" ? document.getElementById(id) : id;
+  element.setAttribute("aria-label", description);
+  const whole = {
+    width: widthOf(element), autosize: { type: "fit-x", contains: "padding" },
+    padding: { left: 2, right: 14, top: 4, bottom: 4 }, ...spec,
+    params: [{ name: "picked", value: picked }, ...(spec.params ?? [])],
+  };
+  const options = { mode: "vega-lite", renderer: "svg", ast: true, actions: false, config, patch,
+    tooltip: (_handler, event, _item, value) => showTip(event, value) };
+  const { view, finalize } = await vegaEmbed(element, whole, options);
+  view.addEventListener("click", (_event, item) => {
+    if (Number.isInteger(item?.datum?.arm)) pickArm(item.datum.arm);
+  });
+  views.push(view);
+  fitted.set(element, view);
+  fitting.observe(element);
+  return finalize;
+}
+
+// Charts are as wide as the page lets them be. Asking for the width of one lays out the whole page,
+// so Vega is not left to ask again and again.
+const fitted = new WeakMap();
+const widthOf = (element) => Math.max(120, element.clientWidth);
+const fitting = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const view = fitted.get(target), width = widthOf(target);
+    if (target.clientWidth && view.width() !== width) view.width(width).runAsync();
+  }
+});
+
+function showTip(event, value) {
+  const tip = document.getElementById("tip");
+  tip.hidden = !value;
+  if (!value) return;
+  tip.textContent = value;
+  const left = Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
+  const above = event.clientY + 18 + tip.offsetHeight > window.innerHeight;
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${above ? event.clientY - tip.offsetHeight - 12 : event.clientY + 18}px`;
+}
