@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint format docs bench faults pictures paper clean
+.PHONY: demo test lint browser format docs bench faults pictures paper clean
 
 demo: .venv/.installed
 	$(BIN)/lastarm demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
 
 lint: .venv/.installed-dev
@@ -16,6 +16,16 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The report is tried in a real browser. Where there is none, Debian's is installed, if that is allowed;
+# else its tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || test -x /usr/bin/chromium || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "installing Chromium, to try the report in it" \
+	  && { apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 \
+	    || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; }; \
+	} || echo "There is no Chromium, and it cannot be installed here: the report's page is not tried in a browser." \
+	  "Install it (on Debian: apt-get install chromium) and run this again." >&2
 
 format: .venv/.installed-dev
 	$(BIN)/ruff format .
@@ -29,13 +39,14 @@ docs: .venv/.installed-dev
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
 # One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
 # The league needs a folder of recorded curves: make bench CURVES=FOLDER
-bench: .venv-bench/.installed .venv-dask-ml/.installed
+bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/startup.py
 	.venv-bench/bin/python benchmarks/decisions.py
 	.venv-bench/bin/python benchmarks/batched.py
 	.venv-bench/bin/python benchmarks/engines.py
 	.venv-bench/bin/python benchmarks/scale.py
 	.venv-bench/bin/python benchmarks/quality.py
+	.venv-bench/bin/python benchmarks/opening.py
 	.venv-bench/bin/python benchmarks/sooner.py $(if $(A9A),--a9a $(A9A))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 
@@ -44,10 +55,11 @@ faults: .venv/.installed-dev
 	$(BIN)/python -m faults
 
 # The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
-pictures: .venv/.installed-dev
+pictures: .venv/.installed-dev browser
 	$(BIN)/python docs/pictures/demo.py
 	$(BIN)/python docs/pictures/idea.py
 	$(BIN)/python docs/pictures/plots.py
+	$(BIN)/python docs/pictures/report.py
 	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
 
 # The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
@@ -66,7 +78,7 @@ paper: .venv/.installed-dev
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray]' -r benchmarks/requirements.txt
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
 	touch $@
 
 # Dask-ML does not run with today's Dask.

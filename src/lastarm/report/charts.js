@@ -4,7 +4,7 @@
 function rungCharts() {
   const rungs = told.narrowing.rungs.map((rung, row) => ({ ...rung, row,
     label: told.narrowing.rungs.at(-1).bracket > 1 ? `${rung.bracket}.${rung.number}` : `${rung.number}` }));
-  const name = (rung) => `${rung.name}, to ${number(rung.level)} pulls`;
+  const name = (rung) => `${rung.name}: ${number(rung.level)} pulls each`;
   const time = rungs.some((rung) => rung.train_seconds + rung.loss_seconds > 0);
   document.getElementById("rungs-time").hidden = !time;
   const parts = (fields) => rungs.flatMap((rung) => fields(rung).map((part, order) => ({ ...part, order,
@@ -64,8 +64,6 @@ function importanceChart() {
   });
 }
 
-const extent = (points) => [Math.min(...points.map(({ value }) => value)), Math.max(...points.map(({ value }) => value))];
-
 // A point an arm: its value of one setting, and its latest loss. Options are spread a little.
 function settingChart(element, parameter, place) {
   const options = parameter.kind === "option" ? parameter.options : null;
@@ -75,7 +73,7 @@ function settingChart(element, parameter, place) {
       value: options ? options.indexOf(arm.values[place]) + spread(arm.arm) : arm.values[place] }));
   const axis = options
     ? { values: options.map((_, index) => index), labelExpr, labelLimit: 90, grid: false, ticks: false, labelAngle: options.length > 4 ? -30 : 0, labelOverlap: options.length > 10 }
-    : { ...ticks({ log: parameter.kind === "log", domain: extent(values) }, 4), grid: false };
+    : { ...ticks({ log: parameter.kind === "log" }, 4), grid: false };
   const scale = options ? { domain: [-0.5, options.length - 0.5], nice: false }
     : { nice: false, padding: 8, ...(parameter.kind === "log" ? { type: "log" } : { zero: false }) };
   const colour = { condition: [{ test: isPicked, value: "var(--ink)" },

@@ -40,19 +40,13 @@ const config = {
 const scaled = ({ log, domain }) => ({ domain, nice: false, ...(log ? { type: "log" } : { zero: false }) });
 const rows = (count, most) => count * (count > most ? 14 : 26);
 
-// Ticks at 1, 2, 5, 10, 20, … or, over many decades, at some powers of ten.
-function ticks({ log, domain: [from, to] }, most = 6) {
+// On a log scale Vega leaves most ticks without a label; those are not drawn.
+function ticks({ log }, most = 6) {
   if (!log) return { tickCount: most, format: "~g" };
-  const [low, high] = [Math.log10(from), Math.log10(to)];
-  const steps = high - low > 3 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];
-  const every = Math.max(1, Math.ceil((high - low) / most));
-  const values = [];
-  for (let power = Math.floor(low); power <= high; power += 1) {
-    if (power % every) continue;
-    for (const step of steps) values.push(step * 10 ** power);
-  }
-  return { values: values.filter((value) => value >= from && value <= to),
-    labelExpr: "datum.value >= 0.001 && datum.value < 1e6 ? format(datum.value, '~g') : format(datum.value, '~e')" };
+  const labelled = { condition: { test: "datum.label !== ''", value: 1 }, value: 0 };
+  const sign = "datum.value >= 0.001 && datum.value < 1e6 ? '~g' : '~e'";
+  return { tickCount: most, gridOpacity: labelled, tickOpacity: labelled,
+    labelExpr: `datum.label === '' ? '' : format(datum.value, ${sign})` };
 }
 const levelTicks = () => {
   const levels = [...new Set(told.narrowing.rungs.map((rung) => rung.level))];
@@ -66,7 +60,7 @@ const won = told.answer.arm ?? -1;
 const touched = window.matchMedia("(pointer: coarse)").matches;  // there, dragging scrolls the page
 const zoomable = (encodings) => touched ? [] : [{
   name: "zoom", bind: "scales",
-  select: { type: "interval", encodings, zoom: "wheel![event.shiftKey]" },
+  select: { type: "interval", encodings, zoom: "wheel![event.ctrlKey || event.metaKey]" },
 }];
 
 // Draws a chart into an element. Whatever has an arm as its datum can be picked.

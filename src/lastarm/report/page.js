@@ -170,8 +170,9 @@ function fillSettings() {
   at("importance").hidden = told.parameters.length === 0;
   at("settings-words").textContent = told.parameters.length === 0 ? "No setting varies between arms."
     : "Each point is an arm with its latest loss. The fainter it is, the earlier the arm was dropped.";
-  return told.parameters.map((parameter, place) => ({ parameter, place }))
-    .filter(({ parameter }) => parameter.kind !== "text").slice(0, 12)
+  const drawable = ({ parameter, place }) => parameter.kind !== "text"
+    && told.arms.some((arm) => arm.values[place] !== null && arm.loss !== null);
+  return told.parameters.map((parameter, place) => ({ parameter, place })).filter(drawable).slice(0, 12)
     .map(({ parameter, place }) => {
       const chart = make("div", { class: "chart", role: "img" });
       at("panels").append(make("figure", {}, make("figcaption", {}, quoted(parameter.name)), chart));
@@ -223,7 +224,7 @@ async function fillPage() {
   at("notes").append(...paragraphs(told.notes));
   const outside = told.axes.loss.outside;
   at("curves-note").textContent =
-    (touched ? "" : "Drag to move, Shift and wheel to zoom, double-click to go back. ") + (outside ? `${number(outside)} losses lie above the picture.` : "");
+    (touched ? "" : "Drag to move, Ctrl and wheel (or pinch) to zoom, double-click to go back. ") + (outside ? `${number(outside)} losses lie above the picture.` : "");
   fillAnswer();
   fillRungs();
   fillSpending();

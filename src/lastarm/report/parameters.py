@@ -79,7 +79,7 @@ def flat(value: Any) -> float | str:
         return "…"
 
 
-def _scales(space: Any, depth: int = 4) -> Iterator[tuple[str, bool]]:
+def _scales(space: Any, depth: int = 6) -> Iterator[tuple[str, bool]]:
     """Name and whether its scale is a log one, of the domains that a journal's header describes.
 
     A header may be anybody's: what it holds is looked at and never relied on.

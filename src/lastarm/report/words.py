@@ -65,8 +65,12 @@ class Stories:
             case "not seen yet":
                 return [self._under_way(arm)]
             case "not decided":
-                return [*self._place(arm), self._undecided(arm)]
-        return [*self._place(arm), *self._why(arm), *self._how_close(arm)]
+                return [self._place(arm, "It came to"), self._undecided(arm)]
+            case "dropped":
+                place = self._place(arm, "It was dropped at")
+            case _:
+                place = self._place(arm, "It came to")
+        return [place, *self._why(arm), *self._how_close(arm)]
 
     def last_loss(self, arm: int) -> float:
         """The latest that was seen of it; nan if nothing was."""
@@ -105,13 +109,13 @@ class Stories:
             )
         return story
 
-    def _place(self, arm: int) -> list[str]:
+    def _place(self, arm: int, what: str) -> str:
         rung = self._last_seen(arm)
-        after = f"After {counted(rung.level, 'pull')}"
+        said, loss = f"{what} {self.where(rung)}", f"a loss of {rung.losses[arm]:.6g}"
         if self.policy in NO_RUNGS:
-            return [f"{after} its loss was {rung.losses[arm]:.6g}."]
+            return f"{said}, with {loss}."
         place = f"place {rung.places[arm]:,} of {len(rung.losses):,}"
-        return [f"{after}, at {self.where(rung)}, its loss was {rung.losses[arm]:.6g}: {place}."]
+        return f"{said}, after {counted(rung.level, 'pull')}, with {loss}: {place}."
 
     def _why(self, arm: int) -> list[str]:
         """Who went on in its place, or who won."""

@@ -1,0 +1,546 @@
+"""The report: what is told of a search, and that nothing of it is more than data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from collections import Counter
+from html.parser import HTMLParser
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lastarm import Hyperband, SuccessiveHalving, UniformAllocation, search
+from lastarm.cli import main
+from lastarm.errors import InvalidArgument
+from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.policies import POLICIES
+from lastarm.report.axes import axis
+from lastarm.report.page import rendered, write_report
+from lastarm.report.parameters import parameters
+from lastarm.report.story import MOST_ARMS, MOST_POINTS, story
+from lastarm.report.timeline import Timeline
+from lastarm.trainers import RecordedCurves
+from tests.report_searches import (
+    HOSTILE,
+    ODD,
+    events_of,
+    hostile_events,
+    large,
+    made,
+    table,
+    told,
+    write_journal,
+)
+
+
+def of(arm: int, page: dict[str, Any]) -> dict[str, Any]:
+    (found,) = (one for one in page["arms"] if one["arm"] == arm)
+    return dict(found)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return int(str(left.value.code)), said.out, said.err
+
+
+# What is told ----------------------------------------------------------------------------------
+
+FOUR_ARMS = {
+    0: [(1, 0.9), (3, 0.2), (9, 0.1)],
+    1: [(1, 0.8), (3, 0.25), (9, 0.15)],
+    2: [(1, 0.95)],
+    3: [(1, 5.0)],
+    4: [(1, 0.85), (3, 0.4)],
+}
+
+
+def test_the_answer_comes_first_with_what_everything_would_have_cost() -> None:
+    page = story(told(FOUR_ARMS, Closed(0, 9, test_loss=0.125)), journal="a.jsonl")
+    assert page["headline"] == "Arm 0 is recommended"
+    assert page["answer"] | {"cost": None} == {
+        "arm": 0,
+        "loss": 0.1,
+        "level": 9,
+        "test_loss": 0.125,
+        "runner_up": 1,
+        "cost": None,
+    }
+    spent = 1 + 1 + 1 + 1 + 1 + 3 * 2 + 2 * 6
+    assert page["answer"]["cost"][0].startswith(f"Spent: {spent} pulls and 10 looks")
+    assert page["answer"]["cost"][1].startswith(
+        "Training all 5 arms for 9 pulls each, as far as the recommended one, would have cost 45 "
+        f"pulls, {45 / spent:.1f} times as many"
+    )
+
+
+def test_every_arm_is_told_why_it_lost() -> None:
+    page = story(told(FOUR_ARMS, Closed(0, 9)))
+    assert of(1, page)["story"] == [
+        "It came to rung 3, after 9 pulls, with a loss of 0.15: place 2 of 2.",
+        "It lost to arm 0, which had 0.1.",
+        "To win it would have had to fall by 0.05. No arm was trained further, so how it would "
+        "have gone on is not known.",
+    ]
+    assert of(4, page)["story"] == [
+        "It was dropped at rung 2, after 3 pulls, with a loss of 0.4: place 3 of 3.",
+        "2 arms went on; the last of them, arm 1, had 0.25.",
+        "It was no close call: to win it would have had to fall by 0.3, and no arm that went on "
+        "from there moved by more than 0.1.",
+    ]
+    assert of(0, page)["story"][1:] == [
+        "It was at 3 rungs and the best of 2; its lowest place was 3 of 5, at rung 1.",
+        "The next best, arm 1, had 0.15 after 9 pulls.",
+    ]
+    assert [(arm["arm"], arm["fate"]) for arm in page["arms"]] == [
+        (0, "recommended"),
+        (1, "not chosen"),
+        (4, "dropped"),
+        (2, "dropped"),
+        (3, "dropped"),
+    ]
+
+
+def test_a_close_call_is_called_one() -> None:
+    curves = {0: [(1, 0.9), (4, 0.2)], 1: [(1, 0.8), (4, 0.3)], 2: [(1, 0.85)]}
+    page = story(told(curves, Closed(0, 4)))
+    assert "It was a close call" in of(2, page)["story"][2]
+    assert page["audit"]["words"][0] == "Of 2 arms that did not win, 1 was a close call."
+    assert [arm for arm, _, _, close in page["audit"]["points"] if close] == [2]
+
+
+def test_a_tie_is_called_one_and_near_ties_are_told_apart() -> None:
+    tied = story(told({0: [(1, 0.5)], 1: [(1, 0.5)]}, Closed(0, 1)))
+    assert of(1, tied)["story"][1] == (
+        "It lost to arm 0, which had the same loss, and ties go to the lower arm number."
+    )
+    near = story(told({0: [(1, 0.123456781)], 1: [(1, 0.123456789)]}, Closed(0, 1)))
+    assert of(1, near)["story"][1] == "It lost to arm 0, which had 0.12345678."
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_has_a_page(name: str) -> None:
+    events = events_of(made(name, arms=8, budget=160))
+    page = story(events, journal="search.jsonl")
+    arms = {event.arm for event in events if isinstance(event, Pull)}
+    looks = sum(isinstance(event, Loss) for event in events)
+    assert {arm["arm"] for arm in page["arms"]} == arms
+    assert page["state"] == "complete"
+    assert sum(len(arm["losses"]) for arm in page["arms"]) == looks
+    rungs = page["narrowing"]["rungs"]
+    assert sum(rung["pulls"] for rung in rungs) == int(page["spending"]["facts"][0][1])
+    assert all(arm["story"] for arm in page["arms"])
+    assert rendered(page)
+
+
+def test_hyperbands_brackets_are_apart() -> None:
+    policy = Hyperband(arms=17, budget=69, max_pulls=9)
+    page = story(events_of(policy))
+    seen = [
+        (r["bracket"], r["number"], r["arms"], r["level"], r["on"])
+        for r in page["narrowing"]["rungs"]
+    ]
+    assert seen == [
+        (1, 1, 9, 1, 3),
+        (1, 2, 3, 3, 1),
+        (1, 3, 1, 9, 0),
+        (2, 1, 5, 3, 1),
+        (2, 2, 1, 9, 0),
+        (3, 1, 3, 9, 0),
+    ]
+
+
+def test_an_asynchronous_promotion_is_explained() -> None:
+    events: list[Event] = [Opened(0, {"name": "asha"}, {}, {})]
+    for arm, upto, loss in [(0, 1, 0.5), (0, 3, 0.4), (1, 1, 0.3)]:
+        events += [Pull(arm, upto), Loss(Pull(arm, upto), loss)]
+    page = story([*events, Closed(1, 1)])
+    assert of(0, page)["fate"] == "not chosen"
+    page = story([*events, Closed(0, 3)])
+    assert of(1, page)["story"][1] == (
+        "1 arm went on, arm 0 with a higher loss of 0.5: asha does not wait: it had gone on when "
+        "fewer arms had been seen."
+    )
+
+
+@pytest.mark.parametrize("name", ["successive-halving", "hyperband", "asha", "lucb"])
+def test_a_search_cut_anywhere_has_a_page(name: str) -> None:
+    events = events_of(made(name, arms=6, budget=40), table(6))
+    for length in range(len(events) + 1):
+        page = story(events[:length], journal="search.jsonl", running=bool(length % 2))
+        complete = length == len(events)
+        assert page["state"] == (
+            "complete" if complete else "running" if length % 2 else "stopped"
+        )
+        assert json.dumps(page, allow_nan=False)
+
+
+def test_what_is_not_decided_is_not_called_dropped() -> None:
+    curves = {0: [(1, 0.9)], 1: [(1, 0.8), (3, 0.7)], 2: [(1, 0.7), (3, 0.6)], 3: [(1, 0.6)]}
+    events = [*told(curves), Pull(3, 3)]
+    page = story(events)
+    assert page["headline"] == "Arm 2 leads so far" or page["headline"] == "Arm 3 leads so far"
+    assert (
+        of(0, page)["story"][1]
+        == "Whether it goes on was not decided when the search was stopped."
+    )
+    running = story([*events[:-3], Pull(2, 3)], running=True)
+    assert of(2, running)["story"][1] == "It is being brought to 3 pulls."
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_searches_have_a_page(name: str) -> None:
+    page = story(ODD[name], journal="odd.jsonl")
+    assert json.dumps(page, allow_nan=False)
+    assert rendered(page)
+
+
+losses = st.sampled_from([0.5, 0.25, -1.0, 0.0, 1e300, -1e300, 5e-324, inf, -inf, nan])
+
+
+@settings(deadline=None)
+@given(
+    curves=st.dictionaries(
+        st.integers(0, 9), st.lists(losses, min_size=1, max_size=4), min_size=1, max_size=6
+    ),
+    closed=st.booleans(),
+)
+def test_any_losses_can_be_told(curves: dict[int, list[float]], closed: bool) -> None:
+    seen = {arm: list(enumerate(curve, start=1)) for arm, curve in curves.items()}
+    arm = min(curves)
+    page = story(told(seen, Closed(arm, len(curves[arm])) if closed else None))
+    assert len(page["arms"]) == len(curves)
+    assert json.dumps(page, allow_nan=False)
+    for one in page["axes"].values():
+        low, high = one["domain"]
+        assert low < high
+        assert not one["log"] or low > 0
+
+
+def test_failures_that_differ_in_numbers_are_one() -> None:
+    events: list[Event] = [Opened(0, {"name": "uniform"}, {}, {})]
+    for arm in range(3):
+        error = "OSError: no space" if arm == 2 else f"ValueError: row {arm} is empty"
+        events += [Pull(arm, 1), Failure(Pull(arm, 1), error, "Traceback:\n\tFile")]
+    assert story(events)["failures"] == [
+        {
+            "error": "ValueError: row 0 is empty",
+            "count": 2,
+            "arms": [0, 1],
+            "traceback": "Traceback:\n\tFile",
+        },
+        {"error": "OSError: no space", "count": 1, "arms": [2], "traceback": "Traceback:\n\tFile"},
+    ]
+    assert of(2, story(events))["story"][0] == "It failed on the way to 1 pull: OSError: no space."
+
+
+def test_idle_workers_are_on_the_timeline() -> None:
+    def result(arm: int, seconds: float, worker: str) -> Loss:
+        return Loss(Pull(arm, 1), 0.5, Work(1, seconds, 0.0, worker))
+
+    events: list[Event] = [Pull(0, 1), Pull(1, 1), result(0, 1, "a"), Pull(2, 1)]
+    events.append(result(2, 1, "a"))
+    timeline = Timeline([*events, result(1, 4, "b"), Pull(0, 2), result(0, 2, "b")])
+    assert timeline.seconds == 6
+    assert timeline.idle_seconds == 4  # a, from 2 on
+    page = story([*events, result(1, 4, "b")])
+    assert page["spending"]["timeline"]["workers"] == ["a", "b"]
+    assert "waited for 25 % of that time" in page["spending"]["words"][0]
+
+
+def test_a_search_of_many_pulls_draws_spells_of_work() -> None:
+    events = large(arms=100, levels=60)
+    drawn = story(events)["spending"]["timeline"]
+    assert len(drawn["stints"]) <= 4_000
+    assert {stint[0] for stint in drawn["stints"]} == {0, 1, 2, 3}
+
+
+def test_scales_are_those_of_the_space() -> None:
+    configs = {
+        0: {"a": 1.0, "b": 2.0, "c": 1, "d": 0.5},
+        1: {"a": 2.0, "b": 3.0, "c": 9, "d": 2.0},
+    }
+    space = {
+        "any of": [
+            {"a": {"log-uniform": [1, 2]}, "b": {"uniform": [0, 5]}},
+            {"c": {"integer": [1, 9], "log": True}},
+            {"d": {"distribution": "loguniform", "args": [0.1, 2]}},
+        ]
+    }
+    kinds = {p.name: p.kind for p in parameters(configs, space)}
+    assert kinds == {"a": "log", "b": "number", "c": "log", "d": "log"}
+    kinds = {p.name: p.kind for p in parameters(configs, {"grid": [space], "samples": 3})}
+    assert kinds == {"a": "log", "b": "number", "c": "log", "d": "log"}
+    guessed = parameters({0: {"x": 1e-5, "y": 1}, 1: {"x": 0.1, "y": 4}}, {})
+    assert [p.kind for p in guessed] == ["log", "number"]
+
+
+def test_diverging_losses_do_not_flatten_the_others() -> None:
+    most = [0.1 * k for k in range(1, 30)]
+    drawn = axis([*most, 1e12, inf, nan])
+    assert drawn["outside"] == 1
+    assert drawn["domain"][1] < 20
+
+
+def test_without_a_journal_the_same_is_told_but_for_the_time() -> None:
+    policy = SuccessiveHalving(16, 256)
+    with_events = story(events_of(policy), journal="a.jsonl")
+    pages = []
+    losses = RecordedCurves(table(16))
+    result = search(losses, {"row": range(16)}, policy=policy)
+
+    def kept(output: object, events: list[Event], **known: Any) -> Path:
+        pages.append(story(events, **known))
+        return Path()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lastarm.result.write_report", kept)
+        result.report()
+    (without,) = pages
+    for name in ("headline", "parameters"):
+        assert without[name] == with_events[name]
+    same = ("arm", "fate", "story", "pulls", "loss", "levels", "losses", "values")
+    for one, other in zip(with_events["arms"], without["arms"], strict=True):
+        assert {name: one[name] for name in same} == {name: other[name] for name in same}
+    assert without["next"][0]["command"] == 'search(…, journal="search.jsonl")'
+
+
+def test_what_to_do_next() -> None:
+    def steps(state: str, *command: str) -> list[str]:
+        opened = Opened(0, {"budget": 8}, {}, {}, command=command, folder="/home/me")
+        seen: list[Event] = [opened, Pull(0, 1), Loss(Pull(0, 1), 0.5)]
+        events = [*seen, Closed(0, 1)] if state == "complete" else seen
+        page = story(events, journal="my search.jsonl", running=state == "running")
+        return [f"{step['words']} {step['command']}".strip() for step in page["next"]]
+
+    assert steps("running") == [
+        "It is running. To watch it: lastarm show 'my search.jsonl' --watch"
+    ]
+    assert steps("stopped", "/usr/bin/lastarm", "tune", "train.py") == [
+        "To go on: lastarm resume 'my search.jsonl'",
+        "To train further, with twice the budget: lastarm resume 'my search.jsonl' --budget 16",
+    ]
+    assert steps("complete", "tune.py", "--fast") == [
+        "It was begun in Python, by tune.py --fast in /home/me.",
+        "To train further, run the same again, with this journal and a budget such as 16.",
+    ]
+    assert steps("stopped")[1] == "To go on, run the same again, with this journal."
+
+
+def test_a_figure_that_is_maximised_is_explained() -> None:
+    opened = Opened(0, {}, {}, {"kind": "Maximized"})
+    assert "as large as it can" in story([opened])["notes"][0]
+
+
+def test_thousands_of_arms_and_points_are_cut_to_what_a_page_can_hold() -> None:
+    many = story(large(arms=2_500, levels=1))
+    assert len(many["arms"]) == MOST_ARMS
+    assert "Of 2,500 arms the best 2,000 are shown" in many["notes"][1]
+    assert many["narrowing"]["rungs"][0]["arms"] == 2_500
+    long = story(large(arms=2, levels=31_000))
+    assert sum(len(arm["losses"]) for arm in long["arms"]) <= MOST_POINTS
+    assert long["arms"][0]["levels"][-1] == 31_000
+    assert len(long["narrowing"]["rungs"]) <= 200
+    assert sum(rung["pulls"] for rung in long["narrowing"]["rungs"]) == 62_000
+
+
+def test_a_thousand_arms_at_fifty_levels_are_less_than_ten_megabytes() -> None:
+    assert len(rendered(story(large(arms=1_000, levels=50))).encode()) < 10e6
+
+
+# What the page is made of ------------------------------------------------------------------------
+
+
+class Tags(HTMLParser):
+    """Counts the elements of a page and keeps its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: Counter[str] = Counter()
+        self.scripts: list[str] = []
+        self._inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen[tag] += 1
+        self._inside = tag == "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.scripts.append(data)
+            self._inside = False
+
+
+def test_forty_hostile_strings_are_data_and_nothing_else() -> None:
+    harmless = Tags(rendered(story(hostile_events(f"text {k}" for k in range(40)))))
+    page = rendered(story(hostile_events(HOSTILE), journal=HOSTILE[0]))
+    assert Tags(page).seen == harmless.seen
+    data = Tags(page).scripts[0]
+    assert "<" not in data
+    assert json.loads(data)["headline"] == "Arm 39 is recommended"
+    for sign in "\x00\x1b\x07\x9b\u202e\u2028\ud800\r":
+        assert sign not in page
+    assert len(page) < 3e6
+
+
+def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_fetched() -> None:
+    page = rendered(story(ODD["one arm"]))
+    (rules,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    ours = dict(rule.strip().split(" ", 1) for rule in rules.split(";"))
+    assert ours["default-src"] == "'none'"
+    assert ours["img-src"] == "data:"
+    sums = [
+        f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in Tags(page).scripts[1:]
+    ]
+    assert ours["script-src"].split() == sums
+    assert "unsafe-eval" not in rules
+
+
+def test_the_same_journal_gives_the_same_page() -> None:
+    events = events_of(SuccessiveHalving(8, 64))
+    assert rendered(story(events)) == rendered(story(events))
+
+
+# Writing it --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return write_journal(tmp_path / "search.jsonl", events_of(SuccessiveHalving(8, 64)))
+
+
+def test_the_command_writes_the_page_and_says_so(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in journal.parent.iterdir()}
+    page = journal.with_name("report.html")
+    code, said, _ = run(capsys, "report", journal, "-o", page)
+    assert code == 0
+    assert said.endswith("Open it in a browser.\n")
+    assert page.read_text().startswith("<!doctype html>")
+    after = {path: path.read_bytes() for path in journal.parent.iterdir() if path != page}
+    assert after == before  # nothing is locked, repaired or left behind
+
+
+def test_a_report_is_replaced_and_nothing_else_is(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, other = journal.with_name("report.html"), journal.with_name("notes.html")
+    page.write_text(rendered(story([])))
+    other.write_text("<html>mine</html>")
+    assert run(capsys, "report", journal, "-o", page)[0] == 0
+    assert "is recommended" in page.read_text()
+    for taken in (other, journal, journal.parent):
+        before = None if taken.is_dir() else taken.read_bytes()
+        code, _, said = run(capsys, "report", journal, "-o", taken)
+        assert code == 2
+        assert "is there already, and is no report of lastarm" in said
+        assert taken.is_dir() or taken.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.jsonl", None, "cannot be read: No such file"),
+        ("empty.jsonl", b"", "a journal begins with a header"),
+        ("other.jsonl", b'{"a": 1}\n', "a journal begins with a header"),
+        ("binary.jsonl", bytes(range(256)), "a journal begins with a header"),
+    ],
+)
+def test_what_is_no_journal_is_refused(
+    name: str, content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    code, _, message = run(capsys, "report", path, "-o", tmp_path / "report.html")
+    assert code == 3
+    assert said in message
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_folder_that_is_not_there_is_refused(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, said = run(capsys, "report", journal, "-o", journal.parent / "no" / "report.html")
+    assert code == 2
+    assert "Make the folder, or name another file." in said
+
+
+def test_a_torn_end_is_no_obstacle(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torn = journal.read_bytes()[:-20]
+    journal.write_bytes(torn)
+    code, _, _ = run(capsys, "report", journal, "-o", journal.with_name("report.html"))
+    assert code == 0
+    assert journal.read_bytes() == torn
+
+
+def test_control_characters_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b\x07\u202e"
+    journal = write_journal(tmp_path / f"{evil}.jsonl", hostile_events(HOSTILE))
+    said = [
+        run(capsys, "report", journal, "-o", tmp_path / f"{evil}.html"),
+        run(capsys, "report", tmp_path / f"no {evil}", "-o", tmp_path / "a.html"),
+        run(capsys, "report", journal, "-o", journal),
+    ]
+    assert [code for code, _, _ in said] == [0, 3, 2]
+    for _, out, err in said:
+        assert not set(out + err) & set(evil)
+
+
+def test_nothing_in_a_journal_is_executed(tmp_path: Path) -> None:
+    """It is read in a Python in which importing, opening and starting anything else is told."""
+    journal = write_journal(tmp_path / "a.jsonl", hostile_events(HOSTILE))
+    watched = (
+        "import sys\n"
+        "from lastarm.cli import main\n"
+        "import lastarm.cli.report, vl_convert\n"
+        "def hook(event, given):\n"
+        "    if event in ('exec', 'compile', 'pickle.find_class', 'os.system', 'os.exec',\n"
+        "                 'subprocess.Popen', 'socket.connect', 'import'):\n"
+        "        names = [str(part) for part in given]\n"
+        "        print('DID', event, names[:2], file=sys.stderr)\n"
+        "sys.addaudithook(hook)\n"
+        "main(['report', sys.argv[1], '-o', sys.argv[2]])\n"
+    )
+    command = [sys.executable, "-c", watched, str(journal), str(tmp_path / "report.html")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    did = [line for line in ran.stderr.splitlines() if line.startswith("DID")]
+    assert not [line for line in did if "window" in line or "hit" in line or "pickle" in line]
+    assert not [line for line in did if line.split()[1] not in ("import", "exec", "compile")]
+
+
+def test_without_the_library_of_charts_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(InvalidArgument, match=r"pip install 'lastarm\[report\]'"):
+        rendered(story([]))
+
+
+def test_a_result_writes_the_page_of_its_journal(tmp_path: Path) -> None:
+    policy, journal = UniformAllocation(8, 64), tmp_path / "a.jsonl"
+    result = search(RecordedCurves(table(8)), {"row": range(8)}, policy=policy, journal=journal)
+    page = result.report(tmp_path / "a.html").read_text()
+    told = json.loads(Tags(page).scripts[0])
+    assert told["spending"]["words"][0].startswith("As measured: 1 worker was busy")
+    assert told["journal"] == str(journal)
+    assert told["spending"]["timeline"]["stints"]
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "report.html.new").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_report(tmp_path / "report.html", [])
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html.new"]
