@@ -9,6 +9,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from math import inf, nan
 from pathlib import Path
@@ -18,10 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastarm import Hyperband, SuccessiveHalving, UniformAllocation, search
+from lastarm import Hyperband, LogUniform, SuccessiveHalving, UniformAllocation, search
 from lastarm.cli import main
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.journal import read
 from lastarm.policies import POLICIES
 from lastarm.report.axes import axis
 from lastarm.report.page import rendered, write_report
@@ -535,3 +537,29 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         write_report(tmp_path / "report.html", [])
     assert [path.name for path in tmp_path.iterdir()] == ["report.html.new"]
+
+
+def test_a_search_that_was_extended_tells_of_both_stretches(tmp_path: Path) -> None:
+    def root(config: Any) -> Iterator[float]:
+        x = 1.0
+        while True:
+            x -= config["step"] * (x * x - 2)
+            yield abs(x * x - 2)
+
+    journal = tmp_path / "root.jsonl"
+    for budget in (64, 256):
+        policy = SuccessiveHalving(arms=8, budget=budget)
+        result = search(root, {"step": LogUniform(0.001, 0.1)}, policy=policy, journal=journal)
+    page = story(read(journal), journal=str(journal))
+    first, second = result.stretches
+    assert "budget 64 → 256" in page["search"]
+    assert page["spending"]["facts"][0][2].startswith("of a budget of 256")
+    spent = [second.before.pulls, result.spent.pulls - second.before.pulls]
+    said = [line for line in page["answer"]["cost"] if line.startswith("With a budget of ")]
+    assert [line.split()[4:6] for line in said] == [
+        ["64:", f"{spent[0]}"],
+        ["256:", f"{spent[1]}"],
+    ]
+    assert first.closed
+    assert f"arm {first.closed.arm} after {first.closed.upto} pulls" in said[0]
+    assert "budget such as 512" in page["next"][-1]["words"]

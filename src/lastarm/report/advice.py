@@ -12,11 +12,13 @@ from lastarm.report.phrases import clean
 RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
 
 
-def advice(opened: Opened | None, journal: str | None, state: str) -> list[dict[str, Any]]:
+def advice(
+    opened: Opened | None, journal: str | None, state: str, budget: int | None
+) -> list[dict[str, Any]]:
     """Sentences, each with the command that it is about, if there is one.
 
-    >>> opened = Opened(0, {"budget": 640}, {}, {}, command=("lastarm", "tune", "train.py"))
-    >>> for step in advice(opened, "my search.jsonl", "complete"):
+    >>> opened = Opened(0, {}, {}, {}, command=("lastarm", "tune", "train.py"))
+    >>> for step in advice(opened, "my search.jsonl", "complete", budget=640):
     ...     print(step["words"], step["command"])
     To train further, with twice the budget: lastarm resume 'my search.jsonl' --budget 1280
     """
@@ -28,8 +30,7 @@ def advice(opened: Opened | None, journal: str | None, state: str) -> list[dict[
             }
         ]
     path = shlex.quote(journal)
-    budget = opened.policy.get("budget")
-    more = 2 * budget if type(budget) is int else None
+    more = 2 * budget if budget else None
     program, *words = opened.command or ("",)
     if state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]

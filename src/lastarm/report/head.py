@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from lastarm.events import Opened, Pull
-from lastarm.ledger import Spent
+from lastarm.ledger import Ledger, Spent
 from lastarm.report.phrases import clean, counted, duration
 
 
@@ -14,11 +16,13 @@ def headline(answer: Pull | None, state: str, begun: bool) -> str:
     return "No arm has a finite loss" if begun else "Nothing has been tried yet"
 
 
-def search(opened: Opened | None) -> str:
+def search(opened: Opened | None, ledger: Ledger) -> str:
     """What was searched, in a line."""
     if not opened:
         return ""
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
+    if len(ledger.stretches) > 1:
+        arguments["budget"] = " → ".join(f"{stretch.budget:,}" for stretch in ledger.stretches)
     said = [str(opened.policy.get("name", "?"))]
     said += [
         f"{name.replace('_', ' ')} {value:,}" if type(value) is int else f"{name} {value}"
@@ -63,3 +67,22 @@ def cost(answer: Pull | None, arms: int, spent: Spent) -> list[str]:
             each = spent.train_seconds / (spent.pulls + spent.repeated)
             said[1] += f": about {duration(each * whole)} of training, at {duration(each)} a pull"
     return [f"{sentence}." for sentence in said]
+
+
+def stretches(ledger: Ledger) -> list[str]:
+    """What each stretch of a search that was extended spent, and what it came to."""
+    if len(ledger.stretches) < 2:
+        return []
+    said = ["It was extended."]
+    sums = [*(stretch.before for stretch in ledger.stretches), ledger.spent]
+    for stretch, (before, after) in zip(ledger.stretches, pairwise(sums), strict=True):
+        came = (
+            f"With a budget of {stretch.budget:,}: {counted(after.pulls - before.pulls, 'pull')}"
+        )
+        came += f" and {counted(after.observations - before.observations, 'look')}"
+        if closed := stretch.closed:
+            loss = dict(ledger.curves.get(closed.arm, [])).get(closed.upto)
+            came += f", then arm {closed.arm} after {counted(closed.upto, 'pull')}"
+            came += "" if loss is None else f", with a loss of {loss:.6g}"
+        said.append(f"{came}.")
+    return said

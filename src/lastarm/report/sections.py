@@ -8,7 +8,6 @@ from itertools import groupby
 from math import ceil, isfinite
 from typing import Any
 
-from lastarm.events import Opened
 from lastarm.ledger import Ledger, Spent
 from lastarm.report.axes import axis
 from lastarm.report.phrases import clean, counted, duration
@@ -69,15 +68,14 @@ def _rung(together: Sequence[Rung], stories: Stories) -> dict[str, Any]:
 
 def spending(
     spent: Spent,
-    opened: Opened | None,
+    budget: int | None,
     course: Course,
     timeline: Timeline,
     utilisation: Utilisation | None,
 ) -> dict[str, Any]:
     """What was spent, by kind and by worker."""
-    budget = opened.policy.get("budget") if opened else None
     worked = spent.train_seconds + spent.loss_seconds
-    pulls = f"of a budget of {budget:,}" if type(budget) is int else "booked"
+    pulls = f"of a budget of {budget:,}" if budget else "booked"
     if spent.repeated:
         pulls += f"; at most {spent.repeated:,} more were trained again"
     facts = [

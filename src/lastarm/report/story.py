@@ -87,6 +87,7 @@ def story(
     checked = audit(ledger.curves, answer.arm, out=out) if answer else None
     stories = Stories(course, ledger, answer, state, clean(policy, 40), checked)
     spent = spent or ledger.spent
+    budget = ledger.stretches[-1].budget if ledger.stretches else None
     ranked = sorted(course.rungs_of, key=lambda arm: _standing(arm, stories, out))
     runner_up = next((a for a in ranked if a not in out and answer and a != answer.arm), None)
     if runner_up not in ledger.curves:
@@ -102,7 +103,7 @@ def story(
     told = {
         "headline": head.headline(answer, state, bool(course.rungs)),
         "state": state,
-        "search": head.search(opened),
+        "search": head.search(opened, ledger),
         "journal": clean(journal or ""),
         "notes": head.notes(opened, journal, len(ranked), len(shown)),
         "answer": {
@@ -111,7 +112,7 @@ def story(
             "level": answer.upto if answer else None,
             "test_loss": ledger.closed.test_loss if ledger.closed else None,
             "runner_up": runner_up,
-            "cost": head.cost(answer, len(ranked), spent),
+            "cost": head.cost(answer, len(ranked), spent) + head.stretches(ledger),
         },
         "axes": {
             "level": axis([rung.level for rung in course.rungs], wide=8, all_in=True),
@@ -124,10 +125,10 @@ def story(
         ],
         "constant": constant,
         "narrowing": sections.narrowing(course, stories),
-        "spending": sections.spending(spent, opened, course, timeline, utilisation),
+        "spending": sections.spending(spent, budget, course, timeline, utilisation),
         "failures": sections.failures(ledger, course),
         "audit": sections.audited(checked, stories),
-        "next": advice(opened, journal, state),
+        "next": advice(opened, journal, state, budget),
     }
     plain: dict[str, Any] = _plain(told)
     return plain
