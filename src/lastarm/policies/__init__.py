@@ -3,14 +3,18 @@
 from lastarm.policies.asha import ASHA
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.doubling import Doubling
+from lastarm.policies.envelope_halving import EnvelopeHalving
 from lastarm.policies.exp3 import EXP3
 from lastarm.policies.exponential_gap import ExponentialGap
+from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.hyperband import Hyperband
 from lastarm.policies.lil_ucb import LilUCB
 from lastarm.policies.lucb import LUCB
+from lastarm.policies.priced_halving import PricedHalving
 from lastarm.policies.successive_elimination import SuccessiveElimination
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.successive_rejects import SuccessiveRejects
+from lastarm.policies.timed_halving import TimedHalving
 from lastarm.policies.uniform_allocation import UniformAllocation
 
 __all__ = [
@@ -19,12 +23,16 @@ __all__ = [
     "LUCB",
     "POLICIES",
     "Doubling",
+    "EnvelopeHalving",
     "ExponentialGap",
+    "HorizonHalving",
     "Hyperband",
     "LilUCB",
+    "PricedHalving",
     "SuccessiveElimination",
     "SuccessiveHalving",
     "SuccessiveRejects",
+    "TimedHalving",
     "UniformAllocation",
 ]
 
@@ -42,5 +50,9 @@ POLICIES: dict[str, type[Budgeted]] = {
         Doubling,
         Hyperband,
         ASHA,
+        HorizonHalving,
+        EnvelopeHalving,
+        PricedHalving,
+        TimedHalving,
     )
 }

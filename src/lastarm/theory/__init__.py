@@ -16,6 +16,7 @@ from lastarm.theory.examples import (
     sgd_envelope,
     uniform_budget_of_example_2,
 )
+from lastarm.theory.horizon import horizon_budget, horizon_regret
 from lastarm.theory.theorems import (
     adversary,
     halving_budget,
@@ -40,6 +41,8 @@ __all__ = [
     "halving_budget_of_example_2",
     "halving_regret",
     "hoeffding_envelope",
+    "horizon_budget",
+    "horizon_regret",
     "inverse_of_example_1",
     "settling_time",
     "sgd_envelope",

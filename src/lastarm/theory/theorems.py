@@ -94,7 +94,7 @@ def halving_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
     ⌈log₂ n⌉ · 2γ̄(⌊B / (n⌈log₂ n⌉)⌋). Below one pull for each arm there is no bound: inf.
     """
     rounds = ceil_log(arms, 2)
-    return rounds * 2 * _at(gamma, budget // (arms * rounds)) if rounds else 0.0
+    return rounds * 2 * bound_at(gamma, budget // (arms * rounds)) if rounds else 0.0
 
 
 def uniform_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
@@ -102,10 +102,10 @@ def uniform_regret(gamma: ArrayLike, arms: int, budget: int) -> float:
 
     2γ̄(⌊B/n⌋).
     """
-    return 2 * _at(gamma, budget // arms)
+    return 2 * bound_at(gamma, budget // arms)
 
 
-def _at(gamma: ArrayLike, t: int) -> float:
+def bound_at(gamma: ArrayLike, t: int) -> float:
     """γ(t), counted from 1; past its end it stays as it is, and before it begins there is none."""
     bounds = np.asarray(gamma, dtype=float)
     return float(bounds[min(t, len(bounds)) - 1]) if t else inf

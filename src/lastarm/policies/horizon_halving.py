@@ -1,0 +1,144 @@
+"""Successive Halving that knows how far an arm can be trained at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import ClassVar
+
+from lastarm.errors import whole_number
+from lastarm.events import Pull
+from lastarm.policies.budgeted import InRounds
+from lastarm.policies.expectation import CHOSEN, worth_drawing
+from lastarm.policies.rungs import Cost, entering, levels
+from lastarm.policy import Algorithm, NoHealthyArm, ranking
+from lastarm.rationals import Number, plain, rational
+
+Purse = Callable[[int, int], tuple[Cost, Cost]]
+"""What is left, and what a look costs, after so many pulls and so many looks."""
+
+Choice = Callable[[Mapping[int, float], int], list[int]]
+"""So many of the arms that were looked at, the best first."""
+
+
+def lowest_losses(losses: Mapping[int, float], n: int) -> list[int]:
+    """The n arms with the lowest losses."""
+    return ranking(losses)[:n]
+
+
+def horizon_halving(
+    arms: Iterable[int],
+    max_pulls: int,
+    eta: Fraction,
+    purse: Purse,
+    choice: Choice = lowest_losses,
+) -> Algorithm:
+    """Plan all the rungs to come with what is left; go up the first of them; plan again."""
+    S, R, pulls, looks = list(arms), 0, 0, 0
+    while True:
+        left, look_cost = purse(pulls, looks)
+        sizes = entering(len(S), eta)
+        planned = levels(sizes, left, max_pulls, at=R, look_cost=look_cost)
+        if planned[0] == R:  # nothing is left for another look
+            if not R:
+                raise NoHealthyArm
+            return S[0]
+        pulls, looks, R = pulls + len(S) * (planned[0] - R), looks + len(S), planned[0]
+        losses = yield [Pull(arm, upto=R) for arm in sorted(S)]
+        higher = (size for size, level in zip(sizes, planned, strict=True) if level > R)
+        S = choice(losses, next(higher, 1))
+        if len(S) == 1:
+            return S[0]
+
+
+@dataclass(eq=False)
+class HorizonHalving(InRounds):
+    """Successive Halving with levels up to a horizon: the most pulls that one arm may get.
+
+    Successive Halving gives its last survivors more pulls than a curve is long. Here no arm is
+    brought past M = `max_pulls`, and what that saves raises the levels of all rungs: n_k arms are
+    brought to R_k = min(M, ⌈s / n_k⌉) pulls, with the greatest s that the budget allows, and what
+    rounding leaves over raises the next rungs. Of n_k arms the best ⌊n_k / eta⌋ go on, at least
+    one and at least one less, for any rational eta above 1, such as "3/2". Where arms reach M, the
+    best of them is the answer.
+
+    >>> print(HorizonHalving(arms=64, budget=652, max_pulls=51).plan())
+    rung    arms  pulls each  brought to  pulls in all
+       1      64           4           4           256
+       2      32           3           7           352
+       3      16           6          13           448
+       4       8          13          26           552
+       5       4          25          51           652
+
+    With eta = 2 there are at most 2n observations. A small budget is better spent on fewer arms:
+    as many are `drawn`, by `seed`, as are worth it by what is to be expected of curves (see
+    `expected_rank`). More than n·M pulls are never spent: then every arm is brought to M, and the
+    rest of the budget is left.
+
+    >>> HorizonHalving(arms=64, budget=65, max_pulls=51).drawn
+    17
+    >>> HorizonHalving(arms=4, budget=1000, max_pulls=51).plan().pulls
+    204
+
+    Of the arms drawn, the one that is best at the horizon is found with every budget of at least
+    `lastarm.theory.horizon_budget`, which is never more than n·M. With any budget, the arm that is
+    found is at most Σ_k 2γ̄(R_k) worse: `lastarm.theory.horizon_regret` (docs/theory.md).
+
+    Ties go to the lower arm number. An arm that fails or diverges is dropped and never
+    recommended; what it would have used raises the next levels.
+
+    Source: ours, after Jamieson & Talwalkar (2015); docs/decisions.md says why it is as it is.
+    """
+
+    name: ClassVar[str] = "horizon-halving"
+    max_pulls: int
+    eta: Number = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.max_pulls = whole_number(
+            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
+        )
+        if self.eta != CHOSEN:
+            meaning = "the part of a rung that is kept, as 1/eta"
+            self.eta = plain(rational("eta", self.eta, 1, meaning, more=True))
+        self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
+        super().__post_init__()
+
+    @property
+    def drawn(self) -> int:
+        """How many of the arms are worth drawing with this budget."""
+        return self._worth_drawing()[0]
+
+    def _worth_drawing(self) -> tuple[int, Fraction]:
+        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta)
+
+    def algorithm(self) -> Algorithm:
+        """Halving, with all of the budget for pulls."""
+        n, eta = self._worth_drawing()
+        return horizon_halving(self.draw(n), self.max_pulls, eta, self.purse, self.choice())
+
+    def draw(self, n: int) -> list[int]:
+        """So many of the arms, by the seed."""
+        if n == self.arms:
+            return list(range(n))
+        random = Random(self.seed)
+        return sorted(range(self.arms), key=lambda _: random.random())[:n]  # on every Python
+
+    def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
+        """What is left, and what a look costs: nothing."""
+        return self.budget - pulls, 0
+
+    def choice(self) -> Choice:
+        """Who goes on: the arms with the lowest losses."""
+        return lowest_losses
+
+    def only_arm(self) -> Algorithm:
+        """One arm too gets no more than `max_pulls`."""
+        return self.algorithm()
+
+    def least_budget(self, arms: int) -> int:
+        """One pull of one arm."""
+        return 1

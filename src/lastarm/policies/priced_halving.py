@@ -1,0 +1,62 @@
+"""Halving where looking has a price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from lastarm.policies.expectation import CHOSEN, worth_drawing
+from lastarm.policies.horizon_halving import HorizonHalving
+from lastarm.policies.rungs import Cost
+from lastarm.rationals import Number, plain, rational
+
+
+@dataclass(eq=False)
+class PricedHalving(HorizonHalving):
+    """Halving up to a horizon where a look costs as much as `look_cost` pulls.
+
+    Looks are paid for out of the budget: pulls + look_cost·looks is never more than that. How many
+    arms are drawn, and which part of them goes on, is what a model of learning curves expects most
+    of (see `expected_rank`). Where looking is free, it is done often and few arms are dropped at a
+    time, nearly as Successive Rejects does; the dearer it is, the fewer and the harder the rungs,
+    down to one look at each of a few arms.
+
+    >>> for look_cost in (0, 1, 10, 100):
+    ...     policy = PricedHalving(64, budget=1000, max_pulls=51, look_cost=look_cost)
+    ...     rungs = policy.plan().rungs
+    ...     print(*(f"{rung.arms} to {rung.upto}" for rung in rungs[:5]), sep=", ")
+    64 to 5, 56 to 6, 49 to 7, 38 to 8, 33 to 10
+    64 to 4, 42 to 7, 28 to 10, 18 to 15, 12 to 22
+    45 to 6, 5 to 51
+    7 to 42
+
+    An `eta` that is given is kept to, and only the number of arms is chosen. No arm is brought
+    past `max_pulls`; ties go to the lower arm number; what an arm that fails would have used
+    raises the next levels.
+
+    Source: ours; docs/decisions.md says why it is as it is.
+    """
+
+    name: ClassVar[str] = "priced-halving"
+    eta: Number = CHOSEN
+    look_cost: Number = 0
+
+    def __post_init__(self) -> None:
+        cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
+        self.look_cost = plain(cost)
+        super().__post_init__()
+
+    def _worth_drawing(self) -> tuple[int, Fraction]:
+        look_cost = Fraction(self.look_cost)
+        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, look_cost)
+
+    def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
+        """What pulls and looks have left of the budget, and what a look costs."""
+        look_cost = Fraction(self.look_cost)
+        return self.budget - pulls - look_cost * looks, look_cost
+
+    def least_budget(self, arms: int) -> int:
+        """One pull of one arm, and one look at it."""
+        return 1 + ceil(Fraction(self.look_cost))

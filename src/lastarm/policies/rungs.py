@@ -1,0 +1,60 @@
+"""The rungs of halving up to a horizon: how many arms enter each, and how far it brings them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+from lastarm.integers import ceil_div
+
+Cost = Fraction | float
+"""So many pulls' worth; an int is exact, a float where seconds were measured."""
+
+
+def entering(arms: int, eta: Fraction) -> tuple[int, ...]:
+    """How many arms enter each rung: n, ⌊n/eta⌋, …, always at least one less, down to 2.
+
+    >>> entering(64, Fraction(2)), entering(10, Fraction(5, 4)), entering(1, Fraction(2))
+    ((64, 32, 16, 8, 4, 2), (10, 8, 6, 4, 3, 2), (1,))
+    """
+    sizes = [arms]
+    while (kept := min(sizes[-1] - 1, int(sizes[-1] / eta))) > 1:
+        sizes.append(kept)
+    return tuple(sizes)
+
+
+@lru_cache(maxsize=4096)
+def levels(
+    sizes: tuple[int, ...], budget: Cost, max_pulls: int, *, at: int = 0, look_cost: Cost = 0
+) -> tuple[int, ...]:
+    """How far each rung brings its arms, which have had `at` pulls: R_k = min(M, ⌈s / n_k⌉).
+
+    The share s is the greatest that the budget allows. A rung that does not rise costs nothing.
+
+    >>> levels((64, 32, 16, 8, 4, 2), 652, max_pulls=51)
+    (4, 7, 13, 26, 51, 51)
+    >>> cost((64, 32, 16, 8, 4, 2), _)
+    652
+    """
+    low, high = 0, max_pulls * sizes[0]  # between no pull at all and the horizon for all
+    while low < high:
+        share = (low + high + 1) // 2
+        if cost(sizes, shared(sizes, share, max_pulls, at), at, look_cost) <= budget:
+            low = share
+        else:
+            high = share - 1
+    return shared(sizes, low, max_pulls, at)
+
+
+def shared(sizes: tuple[int, ...], share: int, max_pulls: int, at: int = 0) -> tuple[int, ...]:
+    """Levels at which every rung has had about the same share: ⌈s / n_k⌉, up to the horizon."""
+    return tuple(max(at, min(max_pulls, ceil_div(share, size))) for size in sizes)
+
+
+def cost(
+    sizes: tuple[int, ...], levels: tuple[int, ...], at: int = 0, look_cost: Cost = 0
+) -> Cost:
+    """What rungs cost: their pulls, and a look at each arm where they rise."""
+    rises = (after - before for before, after in pairwise((at, *levels)))
+    return sum(size * (rise + look_cost) for size, rise in zip(sizes, rises, strict=True) if rise)

@@ -1,0 +1,93 @@
+"""Halving that measures, while it runs, what pulls and looks cost in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import ClassVar
+
+from lastarm.errors import time_limit
+from lastarm.events import Pull, Told, Work
+from lastarm.policies.expectation import CHOSEN, worth_drawing
+from lastarm.policies.horizon_halving import HorizonHalving, horizon_halving
+from lastarm.policies.rungs import Cost
+from lastarm.policy import Algorithm, NoHealthyArm
+from lastarm.rationals import Number
+
+
+@dataclass(eq=False)
+class TimedHalving(HorizonHalving):
+    """Halving up to a horizon where the price of a look is measured, and so can the budget be.
+
+    One arm is pulled once, and looked at. What that took tells how many arms are worth drawing and
+    which part of them should go on, as for `PricedHalving`; from then on, every rung is planned
+    with what all pulls and looks so far took. Looks are paid for out of the budget, at the price
+    of as many pulls as take as long.
+
+    >>> from lastarm.events import Loss
+    >>> policy = TimedHalving(arms=64, budget=1000, max_pulls=51)
+    >>> (pull,) = policy.ask(64)
+    >>> policy.tell(Loss(pull, 0.5, Work(trained=1, train_seconds=2.0, loss_seconds=20.0)))
+    >>> len(policy.ask(64))
+    45
+
+    With `seconds`, these are the budget: no rung is begun that, at the rate so far, would bring
+    all training and looking, summed over all workers, to more. (A pull that then takes longer is
+    not cut short.) The pulls are still never more than `budget`.
+
+    It reads no clock. It is told how long things took, as the journal has it, and decides by that
+    alone: walked through its journal, it asks for the same again. But two searches take different
+    times, so it is outside the promise that any runner gives the same answer.
+
+    Source: ours.
+    """
+
+    name: ClassVar[str] = "timed-halving"
+    adaptive: ClassVar[bool] = True
+    eta: Number = CHOSEN
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        meaning = "the time for all training and looking, summed over all workers"
+        self._limit = time_limit("seconds", self.seconds, meaning)
+        self.seconds = None if self._limit == inf else self._limit
+        self._works: list[Work] = []
+        super().__post_init__()
+
+    def tell(self, event: Told) -> None:
+        """Take what became of a pull, and how long it took."""
+        self._works.append(event.work)
+        try:
+            super().tell(event)
+        except Exception:
+            self._works.pop()  # what is refused changes nothing
+            raise
+
+    def algorithm(self) -> Algorithm:
+        """Pull one arm, to know what things cost; then halving."""
+        probe, lost = self.draw(1), set[int]()
+        try:
+            yield [Pull(arm, upto=1) for arm in probe]
+        except NoHealthyArm:
+            lost = set(probe)
+        n, eta = self._worth_drawing()
+        arms = [arm for arm in self.draw(min(n + len(lost), self.arms)) if arm not in lost]
+        return (yield from horizon_halving(arms, self.max_pulls, eta, self.purse))
+
+    def _worth_drawing(self) -> tuple[int, Fraction]:
+        left, look_cost = self.purse(0, 0)
+        return worth_drawing(self.arms, left, self.max_pulls, self.eta, look_cost)
+
+    def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
+        """What is left, in pulls of the mean duration so far, and what a look costs in these."""
+        training = sum(work.train_seconds for work in self._works)
+        looking = sum(work.loss_seconds for work in self._works)
+        trained = sum(work.trained for work in self._works)
+        if not training or not trained:  # nothing is known, or nothing takes time
+            return self.budget - pulls, 0
+        a_pull = training / trained
+        look_cost = looking / len(self._works) / a_pull
+        if self._limit == inf:
+            return self.budget - pulls - look_cost * (looks + 1), look_cost
+        return min(self.budget - pulls, (self._limit - training - looking) / a_pull), look_cost
