@@ -12,7 +12,13 @@ from lastarm import loop
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Unwritten
 from lastarm.ledger import Ledger
-from lastarm.policies import ASHA, Hyperband, SuccessiveHalving, SuccessiveRejects
+from lastarm.policies import (
+    ASHA,
+    HorizonHalving,
+    Hyperband,
+    SuccessiveHalving,
+    SuccessiveRejects,
+)
 from lastarm.policies import UniformAllocation as Uniform
 from lastarm.policy import Policy, fresh
 from lastarm.runners import Arms, Serial
@@ -56,6 +62,7 @@ def problem(number: int) -> Problem:
         Uniform(arms, 5 * arms),
         Hyperband(arms, 9 * arms, max_pulls=9),
         ASHA(arms, 6 * arms, max_pulls=9),
+        HorizonHalving(arms, 6 * arms, max_pulls=9),
     ]
     asked = Problem(configs, policies[number % len(policies)], number, "", 0)
     policy, serial = fresh(asked.policy), Serial(Arms(asked.trainer, configs, number))

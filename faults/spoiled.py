@@ -71,6 +71,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "arms": st.integers(1, 9),
     "budget": st.integers(40, 300),
     "eta": st.one_of(st.integers(2, 5), st.just(MOST)),
+    "look_cost": st.sampled_from([0, 1, "3/2", 7]),
+    "seconds": st.none() | st.floats(1e-9, 1e9),
     "max_pulls": LARGE,
     "seed": LARGE,
     "delta": st.floats(1e-12, 0.99),
@@ -80,6 +82,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "of": st.sampled_from(["successive-halving", "successive-rejects", "uniform"]),
 }
 FEW_LOOKS = {"uniform", "successive-halving", "successive-rejects", "hyperband"}
+FEW_LOOKS |= {"horizon-halving", "envelope-halving", "priced-halving", "timed-halving"}
 
 
 @st.composite

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lastarm.cli import main
+from lastarm.cli.options import takes
 from lastarm.journal import read
 from lastarm.policies import POLICIES
 
@@ -125,7 +126,7 @@ def test_plan_of_rejects(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def longest(policy: str) -> tuple[object, ...]:
-    return ("--max-pulls", 9) if policy in ("hyperband", "asha") else ()
+    return ("--max-pulls", 9) if takes(policy, "max_pulls") else ()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -19,9 +19,13 @@ from lastarm.policies import (
     EXP3,
     POLICIES,
     Doubling,
+    EnvelopeHalving,
+    HorizonHalving,
     Hyperband,
     LilUCB,
+    PricedHalving,
     SuccessiveHalving,
+    TimedHalving,
     UniformAllocation,
 )
 from lastarm.policies.successive_halving import successive_halving
@@ -32,8 +36,13 @@ from lastarm.testing.games import MakePolicy
 from lastarm.testing.policies import CheckPolicy
 from lastarm.testing.runners import CheckRunner
 
+
+def fields(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
 SYNCHRONOUS: dict[str, MakePolicy] = {
-    **{name: policy for name, policy in POLICIES.items() if name not in ("hyperband", "asha")},
+    **{name: kind for name, kind in POLICIES.items() if "max_pulls" not in fields(kind)},
     "successive-halving, eta 3": partial(SuccessiveHalving, eta=3),
     "successive-halving, eta 10": partial(SuccessiveHalving, eta=10),
     "lil-ucb, proven": partial(LilUCB, constants="proven"),
@@ -42,9 +51,19 @@ SYNCHRONOUS: dict[str, MakePolicy] = {
     "doubling of uniform": partial(Doubling, of="uniform"),
     "hyperband": partial(Hyperband, max_pulls=9),
     "hyperband, eta 2, longer": partial(Hyperband, max_pulls=50, eta=2, seed=3),
+    "horizon-halving": partial(HorizonHalving, max_pulls=9),
+    "horizon-halving, longer": partial(HorizonHalving, max_pulls=50, eta="3/2", seed=3),
+    "horizon-halving, eta hardly above 1": partial(HorizonHalving, max_pulls=20, eta=1.01),
+    "horizon-halving, one pull": partial(HorizonHalving, max_pulls=1, eta=10**9),
+    "priced-halving": partial(PricedHalving, max_pulls=20),
+    "priced-halving, dear": partial(PricedHalving, max_pulls=20, look_cost="7/2"),
+    "timed-halving": partial(TimedHalving, max_pulls=20),
+    "envelope-halving": partial(EnvelopeHalving, max_pulls=9),
+    "envelope-halving, longer": partial(EnvelopeHalving, max_pulls=50, eta="5/4"),
 }
 BY_CHANCE = {"successive-elimination", "lucb", "lil-ucb", "lil-ucb, proven", "exponential-gap"}
 BY_CHANCE |= {"exp3", "exp3, another seed"}
+BY_VALUE = {"envelope-halving", "envelope-halving, longer"}
 ASYNCHRONOUS: dict[str, MakePolicy] = {
     "asha": partial(ASHA, max_pulls=9),
     "asha, eta 2, longer": partial(ASHA, max_pulls=50, eta=2),
@@ -52,7 +71,7 @@ ASYNCHRONOUS: dict[str, MakePolicy] = {
 
 
 @pytest.mark.parametrize("check", policy_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", sorted(SYNCHRONOUS.keys() - BY_CHANCE))
+@pytest.mark.parametrize("name", sorted(SYNCHRONOUS.keys() - BY_CHANCE - BY_VALUE))
 def test_policy_that_ranks(name: str, check: CheckPolicy) -> None:
     check(SYNCHRONOUS[name])
 
@@ -60,13 +79,17 @@ def test_policy_that_ranks(name: str, check: CheckPolicy) -> None:
 @pytest.mark.parametrize(
     "check", policy_checks(only_ranks=False), ids=lambda check: check.__name__
 )
-@pytest.mark.parametrize("name", sorted(BY_CHANCE))
-def test_policy_that_reasons_about_chance(name: str, check: CheckPolicy) -> None:
+@pytest.mark.parametrize("name", sorted(BY_CHANCE | BY_VALUE))
+def test_policy_that_reasons_about_losses(name: str, check: CheckPolicy) -> None:
     check(SYNCHRONOUS[name])
 
 
 @pytest.mark.parametrize(
-    "name", ["uniform", "successive-halving", "successive-halving, eta 3", "successive-rejects"]
+    "name",
+    [
+        *("uniform", "successive-halving", "successive-halving, eta 3", "successive-rejects"),
+        *("horizon-halving", "horizon-halving, longer", "priced-halving", "priced-halving, dear"),
+    ],
 )
 def test_policy_that_goes_level_by_level(name: str) -> None:
     for check in policy_checks(level_by_level=True):

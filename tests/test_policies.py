@@ -7,6 +7,7 @@ import math
 import pickle
 from fractions import Fraction
 from functools import partial
+from inspect import signature
 from random import Random
 from typing import Any
 
@@ -16,8 +17,24 @@ import pytest
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.plan import MOST_OBSERVATIONS
-from lastarm.policies import ASHA, EXP3, LUCB, POLICIES, Doubling, Hyperband
+from lastarm.policies import (
+    ASHA,
+    EXP3,
+    LUCB,
+    POLICIES,
+    Doubling,
+    HorizonHalving,
+    PricedHalving,
+    TimedHalving,
+)
 from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
+
+WITH_A_HORIZON = {n for n, kind in POLICIES.items() if "max_pulls" in signature(kind).parameters}
+
+
+def horizon(name: str) -> Any:
+    """The policy of that name, with a horizon if it knows one."""
+    return partial(POLICIES[name], **({"max_pulls": 9} if name in WITH_A_HORIZON else {}))
 
 
 def rungs(policy: Any) -> list[tuple[int, int, int]]:
@@ -60,7 +77,7 @@ def test_the_number_of_rungs_is_exact_at_powers(arms: int, eta: int, sizes: list
     assert [n for n, _, _ in rungs(SuccessiveHalving(arms, 10**6, eta))] == sizes
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES.keys() - {"hyperband", "asha"}))
+@pytest.mark.parametrize("name", sorted(POLICIES.keys() - WITH_A_HORIZON))
 def test_a_single_arm_gets_the_whole_budget(name: str) -> None:
     policy = POLICIES[name](arms=1, budget=17)
     assert policy.ask(3) == [Pull(0, 17)]
@@ -69,9 +86,9 @@ def test_a_single_arm_gets_the_whole_budget(name: str) -> None:
     assert policy.recommendation == 0
 
 
-@pytest.mark.parametrize("policy", [Hyperband, ASHA])
-def test_a_single_arm_gets_no_more_than_max_pulls(policy: Any) -> None:
-    alone = policy(arms=1, budget=100, max_pulls=9)
+@pytest.mark.parametrize("name", sorted(WITH_A_HORIZON))
+def test_a_single_arm_gets_no_more_than_max_pulls(name: str) -> None:
+    alone: Any = horizon(name)(arms=1, budget=100)
     level = 0
     while pulls := alone.ask():
         level = pulls[0].upto
@@ -85,8 +102,7 @@ def test_a_single_arm_gets_no_more_than_max_pulls(policy: Any) -> None:
 def test_an_exact_plan_is_what_any_losses_spend_and_another_the_most(
     name: str, arms: int, budget: int
 ) -> None:
-    longest = {"max_pulls": 9} if name in ("hyperband", "asha") else {}
-    make: Any = partial(POLICIES[name], arms, budget, **longest)
+    make: Any = partial(horizon(name), arms, budget)
     try:
         plan = make().plan()
     except BudgetTooSmall:
@@ -111,9 +127,10 @@ def test_an_exact_plan_is_what_any_losses_spend_and_another_the_most(
 
 def test_a_policy_survives_the_journals_header() -> None:
     policies: list[Any] = [
-        *(POLICIES[name](5, 100) for name in POLICIES if name not in ("hyperband", "asha")),
-        Hyperband(5, 100, 9),
-        ASHA(5, 100, 9),
+        *(horizon(name)(5, 100) for name in POLICIES),
+        HorizonHalving(5, 100, 9, eta=Fraction(3, 2)),
+        PricedHalving(5, 100, 9, look_cost=0.5),
+        TimedHalving(5, 100, 9, seconds=7),
         LUCB(5, 100, Fraction(1, 20)),  # type: ignore[arg-type]
         LUCB(5, 100, np.float32(0.05)),  # type: ignore[arg-type]
         SuccessiveHalving(np.int64(5), np.int32(100)),  # type: ignore[arg-type]
@@ -292,8 +309,7 @@ def test_when_the_last_arms_diverge_the_best_of_the_dropped_is_recommended() -> 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_copy_of_a_policy_has_not_begun(name: str) -> None:
-    extra = {"max_pulls": 9} if name in ("hyperband", "asha") else {}
-    policy = POLICIES[name](4, 64, **extra)
+    policy: Any = horizon(name)(4, 64)
     begun = policy.ask(1)
     for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
         assert describe(copied) == describe(policy)

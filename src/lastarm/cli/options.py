@@ -12,7 +12,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 
-POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "delta", "of", "constants")
+POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "look_cost", "delta", "of", "constants")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -49,13 +49,20 @@ def policy_options(command: Command) -> Command:
             "--eta",
             type=whole,
             metavar="N",
-            help="Keep the best 1/eta. [default: 2; hyperband and asha: 3]",
+            help="Keep the best 1/eta; horizon-halving and its kin take 3/2 too, or chosen. "
+            "[default: 2; hyperband and asha: 3; priced- and timed-halving: chosen]",
         ),
         click.option(
             "--max-pulls",
             type=whole,
             metavar="N",
-            help="The most that one arm may get, for hyperband and asha. [default: its curve]",
+            help="The most that one arm may get, where a policy knows it. [default: its curve]",
+        ),
+        click.option(
+            "--look-cost",
+            type=whole,
+            metavar="N",
+            help="What a look costs, in pulls, for priced-halving. [default: 0]",
         ),
         click.option(
             "--delta",

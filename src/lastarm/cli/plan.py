@@ -16,7 +16,7 @@ from lastarm.cli.options import make_policy, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.forecast import forecast
 from lastarm.plan import Plan
-from lastarm.policies import Hyperband, SuccessiveHalving
+from lastarm.policies import HorizonHalving, Hyperband, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
 from lastarm.policy import describe
@@ -93,6 +93,8 @@ def plan(
         f"{most}{planned.pulls:,} pulls of a budget of {chosen.budget:,}, "
         f"{planned.observations:,} looks at a loss."
     )
+    if isinstance(chosen, HorizonHalving) and planned.exact:
+        _drawn(chosen, planned)
     if not planned.exact:
         display.say(
             f"{chosen} decides by what it sees, so this is all that can be said beforehand."
@@ -120,6 +122,19 @@ def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> U
     )
 
 
+def _drawn(chosen: HorizonHalving, planned: Plan) -> None:
+    if chosen.drawn < chosen.arms:
+        display.say(
+            f"It draws {chosen.drawn:,} of {chosen.arms:,} arms: more of them, each trained less, "
+            "are expected to be worth less with this budget."
+        )
+    if planned.pulls == chosen.arms * chosen.max_pulls < chosen.budget:
+        display.say(
+            f"Every arm is trained as far as it may be; {chosen.budget - planned.pulls:,} pulls "
+            "stay unspent."
+        )
+
+
 def _time(foreseen: Utilisation, exact: bool) -> str:
     spelled = str(timedelta(seconds=round(foreseen.seconds)))
     number = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
@@ -141,6 +156,8 @@ def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dic
         "exact": planned.exact,
         "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
     }
+    if isinstance(chosen, HorizonHalving):
+        answer["drawn"] = chosen.drawn
     if isinstance(chosen, Hyperband):
         answer["brackets"] = [
             {"arms": bracket.arms, "levels": bracket.levels, "pulls": bracket.pulls}

@@ -66,7 +66,12 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--output", type=click.Path(), help="Put the winner's {state} there, a folder not there yet."
 )
-@click.option("--seconds", type=real, metavar="S", help="Stop after so long.")
+@click.option(
+    "--seconds",
+    type=real,
+    metavar="S",
+    help="Stop after so long; timed-halving plans for so much work.",
+)
 @click.option("--pull-seconds", type=real, metavar="S", help="Give a pull up after so long.")
 @click.option(
     "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again so often."
@@ -111,6 +116,8 @@ def tune(
     for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
     if takes(policy, "seed"):
         for_policy["seed"] = options["seed"]
+    if takes(policy, "seconds"):
+        for_policy["seconds"] = options.pop("seconds")
     chosen = make_policy(policy, **for_policy)
     with _only_the_answer() if as_json else nullcontext():
         result = search(

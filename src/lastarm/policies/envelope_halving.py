@@ -27,11 +27,10 @@ class Envelopes:
 
     def choice(self, losses: Mapping[int, float], n: int) -> list[int]:
         """The arms that are expected lowest at their next look; in the end, those that are."""
-        # Halves, since a difference may overflow; a loss that rose is taken for noise.
+        # Halves, since a difference may overflow; a loss that rose counts as one that stayed.
         falls = {
-            arm: max(0.0, self._losses[arm] / 2 - loss / 2)
+            arm: max(0.0, self._losses.get(arm, loss) / 2 - loss / 2)
             for arm, loss in losses.items()
-            if arm in self._losses
         }
         again = [
             min(1.0, fall / self._falls[arm])
@@ -41,8 +40,8 @@ class Envelopes:
         share = median(again) if again else 0.5
         self._losses, self._falls = losses, falls
         ranked = ranking(losses)
-        if n == 1 or not falls:
-            return ranked[:n]
+        if n == 1:
+            return ranked[:1]
         leader = losses[ranked[0]]
         expected = {arm: max(leader, losses[arm] - share * 2 * falls[arm]) for arm in ranked}
         return sorted(ranked, key=expected.__getitem__)[:n]  # stable: the leader stays first

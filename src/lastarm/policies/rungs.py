@@ -30,31 +30,48 @@ def levels(
 ) -> tuple[int, ...]:
     """How far each rung brings its arms, which have had `at` pulls: R_k = min(M, ⌈s / n_k⌉).
 
-    The share s is the greatest that the budget allows. A rung that does not rise costs nothing.
+    The share s of each rung is the greatest that the budget allows.
 
     >>> levels((64, 32, 16, 8, 4, 2), 652, max_pulls=51)
     (4, 7, 13, 26, 51, 51)
-    >>> cost((64, 32, 16, 8, 4, 2), _)
+    >>> cost((64, 32, 16, 8, 4, 2), _, max_pulls=51)
     652
     """
-    low, high = 0, max_pulls * sizes[0]  # between no pull at all and the horizon for all
+
+    def fits(share: int) -> bool:
+        reached = shared(sizes, share, max_pulls, at)
+        return cost(sizes, reached, max_pulls, at=at, look_cost=look_cost) <= budget
+
+    # More pulls can cost less, since nobody is looked at after a rung that reaches the horizon. So
+    # find the first rung that can reach it; from there on, a greater share does cost more.
+    low, high = 0, max_pulls * sizes[0]
+    for size in sizes:
+        reaching = (max_pulls - 1) * size + 1
+        if fits(reaching):
+            low = reaching
+            break
+        high = reaching - 1
     while low < high:
         share = (low + high + 1) // 2
-        if cost(sizes, shared(sizes, share, max_pulls, at), at, look_cost) <= budget:
-            low = share
-        else:
-            high = share - 1
+        low, high = (share, high) if fits(share) else (low, share - 1)
     return shared(sizes, low, max_pulls, at)
 
 
 def shared(sizes: tuple[int, ...], share: int, max_pulls: int, at: int = 0) -> tuple[int, ...]:
-    """Levels at which every rung has had about the same share: ⌈s / n_k⌉, up to the horizon."""
+    """The levels at which each rung has had the same share, ⌈s / n_k⌉, up to the horizon."""
     return tuple(max(at, min(max_pulls, ceil_div(share, size))) for size in sizes)
 
 
 def cost(
-    sizes: tuple[int, ...], levels: tuple[int, ...], at: int = 0, look_cost: Cost = 0
+    sizes: tuple[int, ...],
+    levels: tuple[int, ...],
+    max_pulls: int,
+    *,
+    at: int = 0,
+    look_cost: Cost = 0,
 ) -> Cost:
-    """What rungs cost: their pulls, and a look at each arm where they rise."""
+    """The pulls of rungs, and the looks at their arms up to the first rung at the horizon."""
     rises = (after - before for before, after in pairwise((at, *levels)))
-    return sum(size * (rise + look_cost) for size, rise in zip(sizes, rises, strict=True) if rise)
+    pulls = sum(size * rise for size, rise in zip(sizes, rises, strict=True))
+    below = sum(level < max_pulls for level in levels)
+    return pulls + look_cost * sum(sizes[: below + 1])

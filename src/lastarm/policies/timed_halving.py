@@ -73,6 +73,8 @@ class TimedHalving(HorizonHalving):
             lost = set(probe)
         n, eta = self._worth_drawing()
         arms = [arm for arm in self.draw(min(n + len(lost), self.arms)) if arm not in lost]
+        if not arms:
+            raise NoHealthyArm
         return (yield from horizon_halving(arms, self.max_pulls, eta, self.purse))
 
     def _worth_drawing(self) -> tuple[int, Fraction]:

@@ -36,7 +36,7 @@ def horizon_budget(settling: Sequence[float], max_pulls: int, eta: Number = 2) -
         for size, kept in zip(sizes, (*sizes[1:], 1), strict=True):
             least = int(min(max_pulls, settling[kept - 1]))
             share = max(share, (least - 1) * size + 1)
-    return int(cost(sizes, shared(sizes, share, max_pulls)))
+    return int(cost(sizes, shared(sizes, share, max_pulls), max_pulls))
 
 
 def horizon_regret(

@@ -1,0 +1,464 @@
+"""Halving up to a horizon: against naive code, its guarantees, its edges, and its prices."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lastarm import (
+    EnvelopeHalving,
+    Failure,
+    HorizonHalving,
+    Loss,
+    PricedHalving,
+    Pull,
+    RecordedCurves,
+    Simulated,
+    TimedHalving,
+    search,
+)
+from lastarm.errors import BudgetTooSmall, InvalidArgument
+from lastarm.events import Event
+from lastarm.policies.envelope_halving import Envelopes as Falls
+from lastarm.policies.expectation import CHOSEN, expected_rank, variance_left
+from lastarm.policies.rungs import cost, entering, levels
+from lastarm.theory import Envelopes, halving_regret, horizon_budget, horizon_regret
+
+Table = list[list[float]]
+TIES = [0.0, 0.25, 0.5, 1.0]
+ETAS = ["2", "3/2", "5/4", "3", "10", "1.001", "1000000007"]
+
+
+@st.composite
+def tables(draw: st.DrawFn, values: list[float]) -> Table:
+    arms, steps = draw(st.integers(1, 25)), draw(st.integers(1, 12))
+    row = st.lists(st.sampled_from(values), min_size=steps, max_size=steps)
+    return draw(st.lists(row, min_size=arms, max_size=arms))
+
+
+def play(policy: Any, table: Table) -> list[Pull]:
+    """What it asks for, told the losses of a table; past its end a loss stays as it is."""
+    asked: list[Pull] = []
+    while pulls := policy.ask(len(table)):
+        for pull in pulls:
+            policy.tell(Loss(pull, table[pull.arm][min(pull.upto, len(table[0])) - 1]))
+        asked += pulls
+    assert policy.finished
+    return asked
+
+
+def naive(table: Table, drawn: list[int], B: int, M: int, eta: Fraction, c: Fraction) -> Any:
+    """The algorithm once more, trying one share after the other: the arm, and all pulls."""
+    S, R, left, asked = sorted(drawn), 0, Fraction(B), []
+    seen: dict[int, float] = {}
+    while True:
+        sizes, n = [], len(S)
+        while n > 1 or not sizes:
+            sizes.append(n)
+            n = max(1, min(n - 1, math.floor(n / eta)))
+        best: list[int] = []
+        for share in range(M * len(S) + 1):
+            tried, before, price = [], R, Fraction(0)
+            for n in sizes:
+                tried.append(max(R, min(M, math.ceil(Fraction(share, n)))))
+                price += n * (tried[-1] - before) + (c * n if before < M else 0)
+                before = tried[-1]
+            if price <= left:
+                best = tried
+        if not best or best[0] == R:
+            return S[0], asked
+        left -= len(S) * (best[0] - R + c)
+        R = best[0]
+        asked += [Pull(i, R) for i in S]
+        seen |= {i: table[i][min(R, len(table[0])) - 1] for i in S}
+        healthy = sorted((i for i in S if math.isfinite(seen[i])), key=lambda i: (seen[i], i))
+        if not healthy:
+            rest = [i for i in seen if math.isfinite(seen[i])]
+            return min(rest, key=lambda i: (seen[i], i), default=None), asked
+        kept = [n for n, level in zip(sizes, best, strict=True) if level > R]
+        S = sorted(healthy[: kept[0] if kept else 1])
+        if len(S) == 1:
+            return S[0], asked
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), eta=st.sampled_from(ETAS), look_cost=st.sampled_from([0, "1/3", 2]))
+def test_every_answer_and_pull_is_that_of_naive_code(
+    data: st.DataObject, eta: str, look_cost: Any
+) -> None:
+    values = data.draw(st.sampled_from([TIES, [*TIES * 2, math.inf, -math.inf, math.nan]]))
+    table = data.draw(tables(values))
+    n, M = len(table), len(table[0])
+    budget = data.draw(st.integers(4, 2 * n * M + 4))
+    policy: Any = PricedHalving(n, budget, M, eta, look_cost=look_cost, seed=n)
+    arms = policy.draw(policy.drawn)
+    asked = play(policy, table)
+    assert (policy.recommendation, asked) == naive(
+        table, arms, budget, M, Fraction(eta), Fraction(look_cost)
+    )
+    if look_cost == 0:
+        unpriced = HorizonHalving(n, budget, M, eta, seed=n)
+        assert play(unpriced, table) == asked
+        assert unpriced.recommendation == policy.recommendation
+
+
+@pytest.mark.parametrize(
+    ("arms", "eta", "sizes"),
+    [
+        (243, "3", [243, 81, 27, 9, 3]),  # floating-point log(243, 3) is 4.999…
+        (244, "3", [244, 81, 27, 9, 3]),
+        (1000, "10", [1000, 100, 10]),
+        (31, "2", [31, 15, 7, 3]),
+        (32, "2", [32, 16, 8, 4, 2]),
+        (33, "2", [33, 16, 8, 4, 2]),
+        (81, "3/2", [81, 54, 36, 24, 16, 10, 6, 4, 2]),
+        (5, "1.0000001", [5, 4, 3, 2]),
+        (7, "1000000007", [7]),
+        (2, "2", [2]),
+        (1, "2", [1]),
+    ],
+)
+def test_the_rungs_are_exact_at_powers(arms: int, eta: str, sizes: list[int]) -> None:
+    assert list(entering(arms, Fraction(eta))) == sizes
+
+
+@given(
+    arms=st.integers(1, 300) | st.sampled_from([3**5, 10**3, 2**9 - 1, 2**9, 2**9 + 1]),
+    max_pulls=st.integers(1, 400) | st.sampled_from([3**5, 10**3, 2**9 + 1]),
+    share=st.floats(0.001, 1.5),
+    eta=st.sampled_from(["2", "3/2", "3", "10"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_whole_budget_is_used_and_no_arm_is_asked_past_the_horizon(
+    arms: int, max_pulls: int, share: float, eta: str
+) -> None:
+    budget = max(1, int(share * arms * max_pulls))
+    policy = HorizonHalving(arms, budget, max_pulls, eta)
+    plan = policy.plan()
+    first, last = plan.rungs[0], plan.rungs[-1]
+    assert plan.exact
+    assert first.arms == policy.drawn <= arms
+    assert [rung.upto for rung in plan.rungs] == sorted({rung.upto for rung in plan.rungs})
+    assert last.upto <= max_pulls
+    assert plan.pulls <= budget
+    assert last.upto == max_pulls or budget - plan.pulls < last.arms, "one more would fit"
+    if eta == "2":
+        assert plan.observations <= 2 * arms
+
+
+@pytest.mark.parametrize("kind", [HorizonHalving, EnvelopeHalving, PricedHalving])
+def test_a_budget_for_everything_trains_all_arms_to_the_horizon_and_leaves_the_rest(
+    kind: Any,
+) -> None:
+    for budget in (36, 37, 10**18):
+        plan = kind(arms=4, budget=budget, max_pulls=9).plan()
+        assert [astuple(rung) for rung in plan.rungs] == [(4, 9, 9)]
+        assert plan.pulls == 36
+
+
+def test_a_single_arm_is_trained_as_far_as_it_may_be_and_the_budget_allows() -> None:
+    assert HorizonHalving(1, 5, 9).ask(3) == [Pull(0, 5)]
+    assert HorizonHalving(1, 50, 9).ask(3) == [Pull(0, 9)]
+    assert PricedHalving(1, 5, 9, look_cost="3/2").ask(3) == [Pull(0, 3)]
+
+
+def test_with_less_than_a_pull_for_each_arm_fewer_are_drawn() -> None:
+    for budget in range(1, 40):
+        policy = HorizonHalving(40, budget, 20, seed=budget)
+        asked = play(policy, [[0.5] * 20] * 40)
+        assert 1 <= len({pull.arm for pull in asked}) == policy.drawn <= budget
+    drawn = {tuple(HorizonHalving(40, 30, 20, seed=seed).draw(5)) for seed in range(20)}
+    assert len(drawn) > 15, "they are drawn by the seed"
+
+
+def test_where_an_arm_may_get_one_pull_all_are_looked_at_once() -> None:
+    policy = HorizonHalving(9, 9, max_pulls=1)
+    assert play(policy, [[(7 - i) ** 2 * 1.0] for i in range(9)]) == [Pull(i, 1) for i in range(9)]
+    assert policy.recommendation == 7
+    assert HorizonHalving(9, 5, max_pulls=1).drawn == 5
+
+
+def test_what_failed_arms_do_not_use_raises_the_next_levels() -> None:
+    policy, planned = HorizonHalving(16, 64, 30), HorizonHalving(16, 64, 30).plan()
+    for pull in policy.ask(16):
+        well = pull.arm < 2
+        policy.tell(Loss(pull, pull.arm / 4) if well else Failure(pull, "it fails"))
+    after = policy.ask(16)
+    first, second = planned.rungs[0], planned.rungs[1]
+    assert [pull.arm for pull in after] == [0, 1]
+    assert after[0].upto > second.upto
+    assert 16 * first.upto + 2 * (after[0].upto - first.upto) <= 64
+
+
+@pytest.mark.parametrize("bad", [1, 0, -2, "1", "x", "1/0", math.nan, math.inf, True, None, [2]])
+def test_eta_is_a_rational_of_more_than_one(bad: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^eta=.* Give a number of more than 1"):
+        HorizonHalving(4, 100, 9, eta=bad)
+
+
+def test_numbers_are_kept_in_a_form_that_a_journal_can_hold() -> None:
+    etas = (2, 2.0, "4/2", Fraction(2), np.int64(2), 1.5, "1.5", np.float32(1.5), Fraction(3, 2))
+    kept = [HorizonHalving(4, 100, 9, eta=eta).eta for eta in etas]  # type: ignore[arg-type]
+    assert kept == [2] * 5 + ["3/2"] * 4
+    with pytest.raises(InvalidArgument, match=r"^look_cost=-1 .* at least 0"):
+        PricedHalving(4, 100, 9, look_cost=-1)
+    with pytest.raises(InvalidArgument, match=r"^max_pulls=0"):
+        HorizonHalving(4, 100, 0)
+    with pytest.raises(InvalidArgument, match=r"^seconds=0"):
+        TimedHalving(4, 100, 9, seconds=0)
+
+
+# Guarantees -------------------------------------------------------------------------------------
+
+
+@st.composite
+def settling_tables(draw: st.DrawFn) -> NDArray[np.float64]:
+    """Curves that jump about, tie often, and end at limits of which the least is unique."""
+    n, steps = draw(st.integers(2, 20)), draw(st.integers(1, 15))
+    grid = st.integers(0, 8).map(lambda k: k / 8)
+    rows = draw(st.lists(st.lists(grid, min_size=steps, max_size=steps), min_size=n, max_size=n))
+    table = np.array(rows)
+    table[:, -1] += 1 / 8
+    table[draw(st.integers(0, n - 1)), -1] = 0.0
+    return table
+
+
+@settings(max_examples=150, deadline=None)
+@given(table=settling_tables(), more=st.integers(0, 50), eta=st.sampled_from(ETAS))
+def test_from_its_budget_on_the_best_of_the_arms_drawn_is_found(
+    table: NDArray[np.float64], more: int, eta: str
+) -> None:
+    n, M = table.shape
+    z = horizon_budget(Envelopes(table).gaps_settle, M, eta)
+    assert z <= n * M
+    policy = HorizonHalving(n, z + more, M, eta)
+    assume(policy.drawn == n)
+    play(policy, table.tolist())
+    assert policy.recommendation == int(np.argmin(table[:, -1]))
+
+
+def test_a_pull_less_than_that_budget_can_fail() -> None:
+    best, other = np.full(60, 0.0), np.full(60, 1.0)
+    best[:19], other[:19] = 0.8, 0.7  # they cross at t = 20
+    table = np.array([best, other])
+    z = horizon_budget(Envelopes(table).gaps_settle, 60)
+    assert z == 40
+    for budget, found in ((z, 0), (z - 1, 1)):
+        policy = HorizonHalving(2, budget, 60)
+        play(policy, table.tolist())
+        assert policy.recommendation == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=settling_tables(), share=st.floats(0.02, 1), kind=st.sampled_from([0, 1]))
+def test_the_arm_found_is_never_further_behind_than_the_bound(
+    table: NDArray[np.float64], share: float, kind: int
+) -> None:
+    n, M = table.shape
+    budget = max(1, int(share * n * M))
+    policy: Any = (HorizonHalving, EnvelopeHalving)[kind](n, budget, M)
+    drawn = table[sorted(policy.draw(policy.drawn))]
+    gamma = Envelopes(drawn).joint
+    play(policy, table.tolist())
+    bound = horizon_regret(gamma, n, budget, M)
+    assert table[policy.recommendation, -1] - drawn[:, -1].min() <= bound + 1e-12
+
+
+@settings(max_examples=100, deadline=None)
+@given(n=st.integers(2, 300), M=st.integers(1, 200), data=st.data())
+def test_where_all_arms_are_drawn_that_bound_is_at_most_theorem_4s(
+    n: int, M: int, data: st.DataObject
+) -> None:
+    budget = data.draw(st.integers(n, n * M)) if M > 1 else n
+    assume(HorizonHalving(n, budget, M).drawn == n)
+    drops = data.draw(st.lists(st.floats(0, 1), min_size=M - 1, max_size=M - 1))
+    gamma = [*np.cumsum(drops)[::-1], 0.0]
+    assert horizon_regret(gamma, n, budget, M) <= halving_regret(gamma, n, budget) + 1e-9
+
+
+# How many arms, and how often to look -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rungs",
+    [
+        {64: 4, 32: 7, 16: 13, 8: 26, 4: 51},
+        {64: 2, 56: 3, 38: 4, 25: 6, 16: 9, 10: 14, 6: 22, 4: 33, 2: 40},
+        {64: 2, 16: 8, 4: 31},
+        {24: 3, 12: 5, 6: 9, 3: 15},
+        {45: 6, 5: 51},
+        {16: 10},
+    ],
+)
+def test_the_expected_rank_is_that_of_its_own_model_played_many_times(
+    rungs: Mapping[int, int],
+) -> None:
+    M, games, sizes, reached = 51, 4000, list(rungs), list(rungs.values())
+    random = np.random.default_rng(0)
+    variances = [variance_left(t, M) for t in reached]
+    final = random.normal(size=(games, sizes[0]))
+    seen, losses = [], final
+    for v, later in zip(variances[::-1], [0.0, *variances[:0:-1]], strict=True):
+        losses = losses + math.sqrt(v - later) * random.normal(size=losses.shape)
+        seen.append(losses)  # a random walk, from the end backwards
+    alive = np.ones_like(final, dtype=bool)
+    for size, losses in zip([*sizes[1:], 1], seen[::-1], strict=True):
+        ranks = np.argsort(np.argsort(np.where(alive, losses, np.inf), axis=1), axis=1)
+        alive &= ranks < size
+    rank = np.mean([0.5 * math.erfc(-x / math.sqrt(2)) for x in final[alive]])
+    assert expected_rank(sizes, reached, M) == pytest.approx(float(rank), rel=0.2)
+
+
+@pytest.mark.parametrize("budget", [100, 300, 1000, 3000])
+def test_the_dearer_a_look_the_fewer_there_are(budget: int) -> None:
+    def looks(look_cost: float) -> int:
+        return PricedHalving(64, budget, 51, look_cost=look_cost).plan().observations
+
+    seen = [looks(price) for price in (0, 0.1, 1, 10, 50)]
+    assert seen == sorted(seen, reverse=True)
+    assert seen[0] > 2 * seen[-1]
+
+
+@given(
+    arms=st.integers(1, 100),
+    max_pulls=st.integers(1, 100),
+    share=st.floats(0.01, 1.2),
+    look_cost=st.fractions(0, 120, max_denominator=7),
+)
+@settings(max_examples=60, deadline=None)
+def test_pulls_and_looks_together_are_never_more_than_the_budget(
+    arms: int, max_pulls: int, share: float, look_cost: Fraction
+) -> None:
+    budget = int(share * arms * (max_pulls + look_cost))
+    make: Callable[..., Any] = partial(PricedHalving, arms, budget, max_pulls)
+    if budget < 1 + look_cost:
+        if budget:
+            with pytest.raises(BudgetTooSmall):
+                make(look_cost=look_cost)
+        return
+    for eta in (CHOSEN, 2):
+        plan = make(look_cost=look_cost, eta=eta).plan()
+        assert plan.pulls + look_cost * plan.observations <= budget
+
+
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=1, max_size=6, unique=True),
+    budget=st.integers(0, 3000),
+    at=st.integers(0, 20),
+    look_cost=st.sampled_from([0, Fraction(1, 3), 4]),
+)
+def test_levels_rise_within_the_budget_to_the_horizon(
+    sizes: list[int], budget: int, at: int, look_cost: Fraction
+) -> None:
+    falling = tuple(sorted(sizes, reverse=True))
+    found = levels(falling, budget, 20, at=at, look_cost=look_cost)
+    assert [at, *found, 20] == sorted([at, *found, 20])
+    risen = cost(falling, found, 20, at=at, look_cost=look_cost) <= budget
+    assert risen or set(found) == {at}
+
+
+# Each arm's own curve ---------------------------------------------------------------------------
+
+
+@given(
+    seen=st.lists(
+        st.dictionaries(st.integers(0, 9), st.floats(-1e308, 1e308), min_size=4, max_size=10),
+        min_size=1,
+        max_size=4,
+    ),
+    n=st.integers(1, 4),
+)
+def test_the_lowest_loss_always_goes_on(seen: list[dict[int, float]], n: int) -> None:
+    falls = Falls()
+    for losses in seen:
+        kept = falls.choice(losses, n)
+        assert kept[0] == min(losses, key=lambda arm: (losses[arm], arm))
+        assert len(set(kept)) == n
+        assert set(kept) <= losses.keys()
+
+
+def test_a_slow_starter_with_a_steep_curve_is_kept_and_a_flat_one_dropped() -> None:
+    steep = np.interp(range(1, 41), [4, 8, 16, 32], [0.7, 0.57, 0.3, 0.1]).tolist()
+    flat = [[0.5 + arm / 100] * 40 for arm in range(7)]
+    poor = [[0.9] * 40 for _ in range(8)]
+    by_loss, by_curve = HorizonHalving(16, 160, 40), EnvelopeHalving(16, 160, 40)
+    assert [rung.upto for rung in by_loss.plan().rungs] == [4, 8, 16, 32]
+    play(by_loss, [steep, *flat, *poor])
+    play(by_curve, [steep, *flat, *poor])
+    assert (by_loss.recommendation, by_curve.recommendation) == (1, 0)
+
+
+def test_where_curves_stop_falling_nothing_more_is_expected_of_them() -> None:
+    falls = Falls()
+    falls.choice({0: 1.0, 1: 0.9, 2: 0.8, 3: 0.7}, 4)
+    falls.choice({0: 0.5, 1: 0.6, 2: 0.7, 3: 0.65}, 4)
+    assert falls.choice({0: 0.5, 1: 0.6, 2: 0.7, 3: 0.51}, 2) == [0, 3], "the median fell by none"
+
+
+# What is measured -------------------------------------------------------------------------------
+
+
+def timed(seconds_per_look: float, policy: Any, **options: Any) -> Any:
+    """A search on simulated workers, whose pulls take two seconds each."""
+    table = np.random.default_rng(0).random((40, 30)).cumsum(axis=1)[:, ::-1]
+    runner = partial(Simulated, workers=3, seconds_per_pull=2.0, seconds_per_look=seconds_per_look)
+    rows = [{"row": row} for row in range(40)]
+    return search(RecordedCurves(table), rows, policy=policy, runner=runner, **options)
+
+
+@pytest.mark.parametrize("look_cost", [0, 1, 10])
+def test_a_price_that_is_measured_is_paid_like_one_that_is_told(look_cost: int) -> None:
+    told = timed(2.0 * look_cost, PricedHalving(40, 500, 30, look_cost=look_cost)).spent
+    found = timed(2.0 * look_cost, TimedHalving(40, 500, 30)).spent
+    assert 450 < found.pulls + look_cost * found.observations <= 500
+    assert told.observations / 2 < found.observations < 2 * told.observations
+
+
+@pytest.mark.parametrize("seconds_per_look", [0.0, 1.0, 20.0])
+@pytest.mark.parametrize("seconds", [50.0, 150.0, 1000.0])
+def test_seconds_are_spent_and_not_exceeded(seconds: float, seconds_per_look: float) -> None:
+    spent = timed(seconds_per_look, TimedHalving(40, 10**6, 30, seconds=seconds)).spent
+    assert 0.8 * seconds < spent.train_seconds + spent.loss_seconds <= seconds
+
+
+def test_seconds_buy_no_more_pulls_than_the_budget() -> None:
+    assert 190 < timed(1.0, TimedHalving(40, 200, 30, seconds=10**6)).spent.pulls <= 200
+
+
+def test_a_timed_search_goes_on_from_its_journal(tmp_path: Path) -> None:
+    policy = TimedHalving(40, 500, 30)
+    whole = timed(7.0, policy)
+    for cut in (1, 2, 3, 20, 60, 61):
+        count = 0
+
+        def leave(event: Event, cut: int = cut) -> None:
+            nonlocal count
+            count += 1
+            if count == cut:
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            timed(7.0, policy, journal=tmp_path / f"{cut}.jsonl", on_event=leave)
+        again = timed(7.0, policy, journal=tmp_path / f"{cut}.jsonl")
+        assert (again.complete, again.digest) == (True, whole.digest)
+
+
+def test_the_arm_that_is_pulled_first_may_fail() -> None:
+    policy = TimedHalving(4, 40, 9)
+    (first,) = policy.ask(4)
+    policy.tell(Failure(first, "it fails"))
+    others = policy.ask(4)
+    assert first.arm not in {pull.arm for pull in others}
+    assert len(others) > 1
+    alone = TimedHalving(1, 40, 9)
+    alone.tell(Failure(alone.ask()[0], "it fails"))
+    assert (alone.finished, alone.recommendation) == (True, None)
