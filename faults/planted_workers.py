@@ -174,6 +174,6 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
         "the ends of an Integer are taken as they are",
         replaced("lastarm.space.domains", "whole_number", lambda name, value, *_: value),
         ARGUMENTS_UNSHRUNK,
-        150,
+        400,
     ),
 )

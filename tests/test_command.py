@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,26 @@ def test_what_was_planned_is_what_happened_or_the_most_that_could(
     else:
         assert spent[0] <= planned[0]
         assert spent[1] <= planned[1]
+
+
+def test_plan_of_halving_up_to_a_horizon(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--arms", 64, "--max-pulls", 51, "--policy", "horizon-halving")
+    plan = asked(capsys, "plan", *options, "--budget", 652, "--eta", "3/2")
+    assert (plan["eta"], plan["drawn"], plan["pulls"]) == ("3/2", 64, 652)
+    assert [rung["arms"] for rung in plan["rungs"][:4]] == [64, 42, 28, 18]
+    assert run("plan", *options, "--budget", 65) == 0
+    assert "It draws 17 of 64 arms" in capsys.readouterr().out
+    assert run("plan", *options, "--budget", 4000) == 0
+    assert "736 pulls stay unspent" in capsys.readouterr().out
+    assert "more than 1" in refused(capsys, "plan", *options, "--budget", 652, "--eta", "1")
+
+
+def test_plan_where_looks_are_paid_for(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--arms", 64, "--max-pulls", 51, "--budget", 1000, "--policy", "priced-halving")
+    for look_cost in ("0", "1/2", "10"):
+        plan = asked(capsys, "plan", *options, "--look-cost", look_cost)
+        assert 990 < plan["pulls"] + Fraction(look_cost) * plan["observations"] <= 1000
+    assert "look_cost=-1 will not do" in refused(capsys, "plan", *options, "--look-cost=-1")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from lastarm import LogUniform, SuccessiveHalving, search
 from lastarm.cli import main
-from lastarm.events import Failure, Loss
+from lastarm.events import Failure, Loss, Opened
 from lastarm.journal import read
 
 LASTARM = [sys.executable, "-m", "lastarm"]
@@ -254,6 +254,18 @@ def test_seconds_stop_it_with_a_recommendation_and_exit_code_0(
     answer = json.loads(done.stdout)
     assert not answer["complete"]
     assert answer["arm"] is not None
+
+
+def test_timed_halving_plans_for_its_seconds_and_comes_to_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    timed = ("--policy", "timed-halving", "--max-pulls", "12", "--journal", "j.jsonl")
+    seconds = ("--seconds", "0.000001")
+    found = asked(capsys, *TUNE, *timed, *seconds, f"{os.environ['TRAINED']}:root")
+    assert (found["complete"], found["pulls"]) == (True, 1), "one pull tells that it is too long"
+    opened = read("j.jsonl")[0]
+    assert isinstance(opened, Opened)
+    assert opened.policy["seconds"] == 0.000001
 
 
 def test_a_journal_that_others_may_write_to_is_not_executed(

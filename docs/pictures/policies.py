@@ -24,7 +24,7 @@ from lastarm.policies import POLICIES
 from lastarm.theory import ends_lower
 
 ARMS, DRAWS, SHARES = 64, 30, (0.05, 0.10, 0.20, 0.40)
-COLORS = [f"C{k}" for k in range(10)] + ["black"]
+COLORS = [*(f"C{k}" for k in range(10)), "black", "navy", "teal", "gold", "darkred"]
 
 Scores = dict[tuple[str, float], list[tuple[float, float, int]]]
 

@@ -30,7 +30,7 @@ def variance_left(t: int, max_pulls: int) -> float:
     return (sqrt((max_pulls - 1) / (t - 1)) - 1) / 5 if t > 1 else inf
 
 
-def expected_rank(sizes: Sequence[int], levels: Sequence[int], max_pulls: int) -> float:
+def expected_rank(sizes: Sequence[int], reached: Sequence[int], max_pulls: int) -> float:
     """Where the arm that rungs find stands among all arms, from 0, the best, to 1: q / p.
 
     In a model of curves. Losses at the horizon M are normal; after t pulls they are off by what is
@@ -44,13 +44,13 @@ def expected_rank(sizes: Sequence[int], levels: Sequence[int], max_pulls: int) -
     >>> round(expected_rank([64, 32, 16, 8, 4], [4, 7, 13, 26, 51], max_pulls=51), 4)
     0.0158
     """
-    n, v_last = sizes[0], variance_left(levels[-1], max_pulls)
-    if variance_left(levels[0], max_pulls) == inf:
+    n, v_last = sizes[0], variance_left(reached[-1], max_pulls)
+    if variance_left(reached[0], max_pulls) == inf:
         return 0.5  # whoever goes on was drawn by lot
     best = NORMAL.inv_cdf(1 / (n + 1))
     q = NORMAL.cdf(best / sqrt(1 + 2 * v_last))
     p = 1.0
-    for level, kept in zip(levels[:-1], sizes[1:], strict=True):
+    for level, kept in zip(reached[:-1], sizes[1:], strict=True):
         v = variance_left(level, max_pulls)
         margin = sqrt(1 + v) * NORMAL.inv_cdf(kept / n) - sqrt(1 + v_last) * best
         p = min(p, NORMAL.cdf(margin / sqrt(v - v_last)))
