@@ -111,7 +111,7 @@ def test_a_search_is_extended_by_its_journal_and_trains_no_step_twice(
     assert (two["arm"], two["test_loss"]) == (result["arm"], result["test_loss"])
     page, _ = lastarm("show", "j.jsonl")
     assert "budget=96 → 384" in page
-    assert "To go on with twice the budget: lastarm resume j.jsonl --budget 768" in page
+    assert "To train further, with twice the budget: lastarm resume j.jsonl --budget 768" in page
 
 
 def with_budget(budget: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
 from lastarm.lock import is_held
+from lastarm.report.advice import advice
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -111,7 +111,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         display.rungs(result),
         _arms(result, top),
         Text(
-            f"{spent.pulls:,} pulls, {spent.repeated:,} of them repeated on top; "
+            f"{spent.pulls:,} pulls, and at most {spent.repeated:,} trained again; "
             f"{spent.observations:,} looks; {spent.train_seconds:,.4g} s training, "
             f"{spent.loss_seconds:,.4g} s looking."
             if spent.repeated
@@ -123,12 +123,8 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
-    resume = f"lastarm resume {shlex.quote(str(path))}"
-    if state == "stopped":
-        parts.append(Text(display.plain(f"To go on: {resume}")))
-    elif state == "complete" and result.budget:
-        more = f"To go on with twice the budget: {resume} --budget {2 * result.budget}"
-        parts.append(Text(display.plain(more)))
+    for step in advice(opened, str(path), state, result.budget):
+        parts.append(Text(display.plain(f"{step['words']} {step['command']}".rstrip())))
     return Group(*parts)
 
 
@@ -139,8 +135,10 @@ def _arms(result: Result, top: int) -> Table:
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
     )[:top]
     names = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
-    for heading in ("arm", "pulls", "loss", *names):
-        table.add_column(escape(display.plain(heading)), justify="right")
+    for heading in ("arm", "pulls", "loss"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in names:  # a number that is cut off is another number
+        table.add_column(escape(display.plain(name)), justify="right", overflow="fold")
     for arm in best:
         upto, loss = result.curves[arm][-1]
         values = (result.configs[arm].get(name, "") for name in names)

@@ -128,7 +128,7 @@ function auditChart() {
     encoding: {
       x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "dropped after so many pulls",
         axis: { ...levelTicks(), grid: false } },
-      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "loss", axis: ticks(margin, 5) },
+      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "had to fall by", axis: ticks(margin, 5) },
     },
     layer: [
       { data: { values: line }, mark: { type: "line", color: "var(--soft)", strokeDash: [4, 3], clip: true,

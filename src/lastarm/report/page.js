@@ -142,7 +142,7 @@ function fillAnswer() {
   const best = armsByNumber.get(arm);
   fillFacts(at("answer-facts"), best ? [
     ["loss", number(loss), `after ${number(level)} pulls`],
-    ...(test === null ? [] : [["test loss", number(test), "looked at once, at the end"]]),
+    ...(test === null ? [] : [["test loss", number(test), told.looked]]),
     ...told.spending.facts.slice(0, 1),
   ] : []);
   if (best) fillConfig(at("answer-config"), best);

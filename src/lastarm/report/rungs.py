@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from math import isfinite
 
-from lastarm.events import Event, Failure, Loss, Opened, Pull
+from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
 from lastarm.policy import ranking
 
 BRACKETED = ("hyperband", "doubling")  # they begin anew, at levels that they had before
@@ -51,7 +51,8 @@ class Rung:
 class Course:
     """The fold: add events in their order, then read the rungs.
 
-    A rung is a level; where a policy begins anew, a new bracket begins, with rungs of its own.
+    A rung is a level; where a policy begins anew, or a search is extended, a new bracket begins,
+    with rungs of its own.
 
     >>> seen = [(0, 1, 0.5), (1, 1, 0.4), (1, 3, 0.3)]
     >>> course = Course(
@@ -83,6 +84,8 @@ class Course:
         match event:
             case Opened(policy=policy):
                 self._bracketed = policy.get("name") in BRACKETED
+            case Extended():
+                self._at = {}
             case Pull(arm, upto):
                 self.under_way[arm] = upto
                 booked = self._booked.get(arm, 0)

@@ -36,7 +36,8 @@ def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
             "arms it took to each number of pulls."
         )
     elif course.rungs[-1].bracket > 1:
-        words += " Brackets begin anew: 2.1 is the first rung of the second."
+        what = "Extended, it begins" if len(stories.ledger.stretches) > 1 else "Brackets begin"
+        words += f" {what} anew: 2.1 is the first rung of the second time."
     size = ceil(len(course.rungs) / MOST_RUNGS) or 1
     told = []
     for _, bracket in groupby(course.rungs, key=lambda rung: rung.bracket):

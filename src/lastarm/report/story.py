@@ -114,6 +114,9 @@ def story(
             "runner_up": runner_up,
             "cost": head.cost(answer, len(ranked), spent) + head.stretches(ledger),
         },
+        "looked": "looked at once, at the end"
+        if len(ledger.stretches) < 2
+        else "looked at once a stretch, at its end",
         "axes": {
             "level": axis([rung.level for rung in course.rungs], wide=8, all_in=True),
             "loss": axis(everything),
