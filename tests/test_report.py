@@ -527,7 +527,9 @@ def test_a_result_writes_the_page_of_its_journal(tmp_path: Path) -> None:
     result = search(RecordedCurves(table(8)), {"row": range(8)}, policy=policy, journal=journal)
     page = result.report(tmp_path / "a.html").read_text()
     told = json.loads(Tags(page).scripts[0])
-    assert told["spending"]["words"][0].startswith("As measured: 1 worker was busy")
+    assert told["spending"]["words"][0].startswith(
+        "As measured in the latest session: 1 worker was busy"
+    )
     assert told["journal"] == str(journal)
     assert told["spending"]["timeline"]["stints"]
 

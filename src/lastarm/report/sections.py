@@ -99,7 +99,11 @@ def spending(
 
 
 def _busy(timeline: Timeline, utilisation: Utilisation | None) -> list[str]:
-    words = [f"As measured: {utilisation}."] if utilisation and utilisation.seconds else []
+    words = (
+        [f"As measured in the latest session: {utilisation}."]
+        if utilisation and utilisation.seconds
+        else []
+    )
     if not timeline.seconds:
         return words or ["How long pulls took is not known."]
     workers, idle = len(timeline.workers), timeline.idle_seconds
