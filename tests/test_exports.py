@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import optuna
 import optuna.visualization.matplotlib as pictures
@@ -559,6 +560,7 @@ def test_optunas_pictures_have_something_to_show(tmp_path: Path) -> None:
     slices: Any = pictures.plot_slice(comparable)
     assert len(slices) == 3
     assert pictures.plot_optimization_history(study).collections
+    plt.close("all")  # Optuna leaves its figures open
 
 
 def test_without_optuna_the_extra_is_named(journal: Path, tmp_path: Path) -> None:

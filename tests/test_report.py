@@ -351,6 +351,20 @@ def test_a_thousand_arms_at_fifty_levels_are_less_than_ten_megabytes() -> None:
     assert len(rendered(story(large(arms=1_000, levels=50))).encode()) < 10e6
 
 
+def test_no_search_takes_more_than_ten_megabytes() -> None:
+    long = 10_000 * "x"
+    events: list[Event] = [Opened(0, {"name": long}, {}, {}, command=(long,), folder=long)]
+    names = [f"{setting} {long}" for setting in range(45)]
+    for arm in range(2_000):
+        config = dict.fromkeys(names, f"{arm} {long}")
+        pull, work = Pull(arm, 1, config), Work(1, 0.5, 0.1, f"{arm} {long}")
+        failed = Failure(pull, f"{arm} {long}", long, work)
+        events += [pull, failed if arm % 2 else Loss(pull, float(arm), work)]
+    page = story(events, journal=long)
+    assert len(rendered(page).encode()) < 10e6
+    assert "Of 45 settings the 40 that explain most are shown." in page["notes"]
+
+
 # What the page is made of ------------------------------------------------------------------------
 
 

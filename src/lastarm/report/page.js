@@ -167,12 +167,14 @@ function fillRungs() {
 }
 
 function fillSettings() {
+  const most = 12;
   at("importance").hidden = told.parameters.length === 0;
   at("settings-words").textContent = told.parameters.length === 0 ? "No setting varies between arms."
-    : "Each point is an arm with its latest loss. The fainter it is, the earlier the arm was dropped.";
+    : "Each point is an arm with its latest loss. The fainter it is, the earlier the arm was dropped."
+      + (told.parameters.length > most ? ` The ${most} that explain most are drawn.` : "");
   const drawable = ({ parameter, place }) => parameter.kind !== "text"
     && told.arms.some((arm) => arm.values[place] !== null && arm.loss !== null);
-  return told.parameters.map((parameter, place) => ({ parameter, place })).filter(drawable).slice(0, 12)
+  return told.parameters.map((parameter, place) => ({ parameter, place })).filter(drawable).slice(0, most)
     .map(({ parameter, place }) => {
       const chart = make("div", { class: "chart", role: "img" });
       at("panels").append(make("figure", {}, make("figcaption", {}, quoted(parameter.name)), chart));

@@ -15,7 +15,7 @@ from lastarm.report.phrases import clean
 LOG_DISTRIBUTIONS = ("loguniform", "reciprocal")
 WIDE = 1000  # numbers that lie further apart than this, as a ratio, are drawn on a log scale
 MOST_OPTIONS = 24
-MOST_SIGNS = 200
+MOST_SIGNS = 80
 
 
 @dataclass(frozen=True)

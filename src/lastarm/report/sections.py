@@ -23,6 +23,7 @@ MOST_WORKERS = 40
 MOST_FAILURES = 50
 MOST_SIGNS = 6_000  # of a traceback: its end, where the error is
 MOST_ELIMINATIONS = 10
+MOST_DOTS = 2_000
 
 
 def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def _drawn(timeline: Timeline) -> dict[str, Any]:
     return {"workers": names, "seconds": timeline.seconds, "stints": spells}
 
 
-def failures(ledger: Ledger, course: Course) -> list[dict[str, Any]]:
+def failures(ledger: Ledger) -> list[dict[str, Any]]:
     """What went wrong, the most frequent first, with the arms that it happened to.
 
     Errors that differ in numbers only are one.
@@ -171,7 +172,7 @@ def failures(ledger: Ledger, course: Course) -> list[dict[str, Any]]:
     return told
 
 
-def audited(found: Audit | None, stories: Stories) -> dict[str, Any] | None:
+def audited(found: Audit | None) -> dict[str, Any] | None:
     """How close eliminations were."""
     if not found or not found.eliminations:
         return None
@@ -196,7 +197,7 @@ def audited(found: Audit | None, stories: Stories) -> dict[str, Any] | None:
         else "By the same estimate, no budget would make Theorem 1 of the paper vouch for the "
         "answer: too little was seen to settle."
     )
-    known = [e for e in dropped if e.moved is not None]
+    known = [e for e in dropped if e.moved is not None][:MOST_DOTS]  # the closest come first
     return {
         "words": words,
         "closest": [{"arm": e.arm, "words": closeness(e)} for e in dropped[:MOST_ELIMINATIONS]],

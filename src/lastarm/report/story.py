@@ -89,9 +89,8 @@ def story(
     spent = spent or ledger.spent
     budget = ledger.stretches[-1].budget if ledger.stretches else None
     ranked = sorted(course.rungs_of, key=lambda arm: _standing(arm, stories, out))
-    runner_up = next((a for a in ranked if a not in out and answer and a != answer.arm), None)
-    if runner_up not in ledger.curves:
-        runner_up = None
+    healthy = [arm for arm in ranked if arm in ledger.curves and arm not in out]
+    runner_up = healthy[1] if len(healthy) > 1 else None
     shown = ranked[:MOST_ARMS]
     configs = {
         arm: {clean(name, 128): flat(value) for name, value in ledger.configs[arm].items()}
@@ -99,13 +98,19 @@ def story(
         if arm in ledger.configs
     }
     varying, constant = _parameters(configs, ledger, opened)
+    notes = head.notes(opened, journal, len(ranked), len(shown))
+    if len(varying) > MOST_PARAMETERS:
+        notes.append(
+            f"Of {len(varying):,} settings the {MOST_PARAMETERS} that explain most are shown."
+        )
+        varying = varying[:MOST_PARAMETERS]
     everything = [loss for arm in shown for _, loss in ledger.curves.get(arm, [])]
     told = {
         "headline": head.headline(answer, state, bool(course.rungs)),
         "state": state,
         "search": head.search(opened, ledger),
         "journal": clean(journal or ""),
-        "notes": head.notes(opened, journal, len(ranked), len(shown)),
+        "notes": notes,
         "answer": {
             "arm": answer.arm if answer else None,
             "loss": dict(ledger.curves[answer.arm])[answer.upto] if answer else None,
@@ -126,11 +131,11 @@ def story(
             {"name": p.name, "kind": p.kind, "options": list(p.options), "importance": share}
             for p, share in varying
         ],
-        "constant": constant,
+        "constant": constant[:MOST_PARAMETERS],
         "narrowing": sections.narrowing(course, stories),
         "spending": sections.spending(spent, budget, course, timeline, utilisation),
-        "failures": sections.failures(ledger, course),
-        "audit": sections.audited(checked, stories),
+        "failures": sections.failures(ledger),
+        "audit": sections.audited(checked),
         "next": advice(opened, journal, state, budget),
     }
     plain: dict[str, Any] = _plain(told)
@@ -164,7 +169,7 @@ def _parameters(
     constant = [[p.name, next(iter(p.values.values()))] for p in same]
     varying = [(p, share.get(p.name, 0.0)) for p in found if p not in same]
     varying.sort(key=lambda item: -item[1])
-    return varying[:MOST_PARAMETERS], constant[:MOST_PARAMETERS]
+    return varying, constant
 
 
 def _arms(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from lastarm.events import Event, Failure, Loss, Pull
 
@@ -53,7 +54,7 @@ class Timeline:
                 case Pull(arm):
                     begun[arm] = self.seconds
                 case Loss(pull, work=work) | Failure(pull, work=work):
-                    if not work.train_seconds and not work.loss_seconds:
+                    if not 0 < work.train_seconds + work.loss_seconds < inf:
                         continue  # of a lost attempt nobody knows
                     # A worker does one thing at a time.
                     since = max(begun.get(pull.arm, 0.0), free.get(work.worker, 0.0))

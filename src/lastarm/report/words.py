@@ -15,6 +15,7 @@ from lastarm.theory.audit import Audit, Elimination
 
 NO_RUNGS = ("lucb", "lil-ucb", "exp3")  # they pull an arm or two at a time
 NO_WAITING = (*NO_RUNGS, "asha")  # while they run, any arm may still be taken up again
+MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Stories:
                 return self._won(arm, runner_up)
             case "failed":
                 failure = self.ledger.failures[arm]
-                error = clean(failure.error).rstrip(".")
+                error = clean(failure.error, MOST_OF_AN_ERROR).rstrip(".")
                 return [
                     f"It failed on the way to {counted(failure.pull.upto, 'pull')}: {error}.",
                     *self._seen_before(arm),
