@@ -548,13 +548,6 @@ def test_a_result_writes_the_page_of_its_journal(tmp_path: Path) -> None:
     assert told["spending"]["timeline"]["stints"]
 
 
-def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "report.html.new").mkdir()
-    with pytest.raises(OSError, match="directory"):
-        write_report(tmp_path / "report.html", [])
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html.new"]
-
-
 def test_a_search_that_was_extended_tells_of_both_stretches(tmp_path: Path) -> None:
     def root(config: Any) -> Iterator[float]:
         x = 1.0
@@ -579,3 +572,17 @@ def test_a_search_that_was_extended_tells_of_both_stretches(tmp_path: Path) -> N
     assert first.closed
     assert f"arm {first.closed.arm} after {first.closed.upto} pulls" in said[0]
     assert "budget such as 512" in page["next"][-1]["words"]
+
+
+def test_writing_a_report_touches_no_other_file(tmp_path: Path) -> None:
+    beside = tmp_path / "report.html.new"
+    beside.write_text("precious")
+    write_report(tmp_path / "report.html", [])
+    assert beside.read_text() == "precious"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "report.html.new"]
+
+
+def test_a_report_that_cannot_be_written_names_its_file_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"no report can be written to .*a{300}: .*another"):
+        write_report(tmp_path / ("a" * 300), [])
+    assert not list(tmp_path.iterdir())

@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import re
+import secrets
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -36,19 +37,22 @@ def write_report(output: str | Path, events: Sequence[Event], **known: Any) -> P
             f"the folder of {output} is not there, so no report can be written to it. Make the "
             "folder, or name another file."
         )
-    if output.exists() and not _is_report(output):
+    if os.path.exists(output) and not _is_report(output):
         raise InvalidArgument(
             f"{output} is there already, and is no report of lastarm. Name another file for the "
             "report, or move that one away."
         )
     page = rendered(story(events, **known))
-    new = output.with_name(f"{output.name}.new")
+    new = output.with_name(f".lastarm-{secrets.token_hex(8)}")  # nobody's file has this name
     try:
-        new.write_text(page, encoding="utf-8", newline="\n")
+        with new.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(page)
         os.replace(new, output)
-    except OSError:
+    except OSError as error:
         new.unlink(missing_ok=True)
-        raise
+        raise InvalidArgument(
+            f"no report can be written to {output}: {error.strerror or error}. Name another file."
+        ) from error
     return output
 
 

@@ -50,8 +50,18 @@ def pulled(seen: Seen) -> list[tuple[int, int, float, str]]:
 
 
 def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> Row:
-    """The values by their names; one with a name that is taken has the prefix before it."""
-    return {f"{prefix}_{name}" if name in taken else name: v for name, v in values.items()}
+    """The values by their names; one with a name that is taken has the prefix before it.
+
+    >>> renamed("param", {"loss": 1, "param_loss": 2}, taken=["loss"])
+    {'param_param_loss': 1, 'param_loss': 2}
+    """
+    row = {}
+    for name, value in values.items():
+        free = name
+        while free in taken or (free != name and free in values):
+            free = f"{prefix}_{free}"
+        row[free] = value
+    return row
 
 
 def arm_rows(seen: Seen) -> list[Row]:
