@@ -111,19 +111,34 @@ def _work(work: Work) -> dict[str, Any]:
     }
 
 
+def _count(value: Any) -> int:
+    """A number that lastarm may have written: others would do harm to whoever adds them up."""
+    number = index(value)
+    if not 0 <= number < 2**63:
+        raise ValueError("a number of it is no number of pulls, arms or bytes")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not 0 <= seconds < 1e15:
+        raise ValueError(f"{seconds} s is no time that anything took")
+    return seconds
+
+
 def _read_work(fields: dict[str, Any]) -> Work:
     return Work(
-        index(fields["trained"]),
-        float(fields["train_seconds"]),
-        float(fields["loss_seconds"]),
+        _count(fields["trained"]),
+        _seconds(fields["train_seconds"]),
+        _seconds(fields["loss_seconds"]),
         str(fields["worker"]),
-        index(fields["attempt"]),
+        _count(fields["attempt"]),
     )
 
 
 def _read_pull(fields: dict[str, Any]) -> Pull:
     config = {**fields["config"]} if "config" in fields else None
-    return Pull(index(fields["arm"]), index(fields["upto"]), config)
+    return Pull(_count(fields["arm"]), _count(fields["upto"]), config)
 
 
 def _read_loss(fields: dict[str, Any]) -> Loss:
@@ -131,7 +146,7 @@ def _read_loss(fields: dict[str, Any]) -> Loss:
     saved = None
     if "saved" in fields:
         digest, size = fields["saved"]
-        saved = Saved(str(digest), index(size))
+        saved = Saved(str(digest), _count(size))
     return Loss(_read_pull(fields), float(fields["value"]), _read_work(fields), metrics, saved)
 
 
@@ -142,13 +157,15 @@ def _read_failure(fields: dict[str, Any]) -> Failure:
 
 
 def _read_extended(fields: dict[str, Any]) -> Extended:
-    return Extended(index(fields["budget"]))
+    return Extended(_count(fields["budget"]))
 
 
 def _read_closed(fields: dict[str, Any]) -> Closed:
     test_loss = fields["test_loss"]
     test_loss = None if test_loss is None else float(test_loss)
-    return Closed(index(fields["arm"]), index(fields["upto"]), test_loss, index(fields["trained"]))
+    return Closed(
+        _count(fields["arm"]), _count(fields["upto"]), test_loss, _count(fields["trained"])
+    )
 
 
 def _read_opened(fields: dict[str, Any]) -> Opened:
