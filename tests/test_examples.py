@@ -12,7 +12,6 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
 NEEDS = {
     "pytorch_loop": "torch",
-    "optuna_pruner": "optuna",
     "ray_tune_asha": "tensorboardX",  # which Ray Tune needs, and Ray does not
     "dask_ml_hyperband": "dask_ml",
 }

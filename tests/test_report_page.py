@@ -10,6 +10,7 @@ from string import ascii_letters
 from typing import Any
 
 import pytest
+from playwright import sync_api
 
 from lastarm import SuccessiveHalving, search
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
@@ -27,8 +28,6 @@ from tests.report_searches import (
     made,
     write_journal,
 )
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "/usr/bin/chromium"))), None)
 pytestmark = pytest.mark.skipif(
