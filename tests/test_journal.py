@@ -27,7 +27,7 @@ from lastarm.errors import (
 )
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, read, replay
-from lastarm.lines import decode, encode, event_of, fields_of
+from lastarm.lines import decode, encode, event_of
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
@@ -374,14 +374,3 @@ def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) 
         replay([history[0], history[2]], SuccessiveHalving(16, 128))
     with pytest.raises(ReplayDiverged, match="Closed"):
         replay([history[0], Closed(3, 8)], SuccessiveHalving(16, 128))
-
-
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [("arm", 2**63), ("arm", -1), ("upto", 10**400), ("train_seconds", "inf"), ("trained", -5)],
-)
-def test_a_number_that_no_search_has_is_no_event(name: str, number: Any) -> None:
-    line = fields_of(Loss(Pull(0, 1), 0.5, Work(1, 0.1, 0.1, "w", 1)))
-    assert event_of(line) == Loss(Pull(0, 1), 0.5, Work(1, 0.1, 0.1, "w", 1))
-    with pytest.raises(ValueError, match=r"is no (number|time)"):
-        event_of({**line, name: number})
