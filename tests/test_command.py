@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from lastarm.cli import main
-from lastarm.cli.options import takes
 from lastarm.journal import read
 from lastarm.policies import POLICIES
+from lastarm.policies.named import takes
 
 LASTARM = [str(Path(sys.executable).with_name("lastarm"))]
 
@@ -161,8 +161,9 @@ def test_what_was_planned_is_what_happened_or_the_most_that_could(
 
 
 def test_plan_of_halving_up_to_a_horizon(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--arms", 64, "--max-pulls", 51, "--policy", "horizon-halving")
+    options = ("--arms", 64, "--max-pulls", 51)  # which makes it the default
     plan = asked(capsys, "plan", *options, "--budget", 652, "--eta", "3/2")
+    assert plan["policy"] == "horizon-halving"
     assert (plan["eta"], plan["drawn"], plan["pulls"]) == ("3/2", 64, 652)
     assert [rung["arms"] for rung in plan["rungs"][:4]] == [64, 42, 28, 18]
     assert run("plan", *options, "--budget", 65) == 0

@@ -6,6 +6,7 @@ import pickle
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from lastarm import (
     Configs,
     Failure,
+    HorizonHalving,
     Loss,
     Pull,
     RecordedCurves,
@@ -40,6 +42,7 @@ from lastarm.events import Closed, Event, Work
 from lastarm.forecast import forecast
 from lastarm.journal import read
 from lastarm.ledger import Ledger
+from lastarm.policy import describe
 from lastarm.result import Result
 from lastarm.runners import Arms
 from lastarm.trainers import Config
@@ -85,6 +88,18 @@ def test_what_is_trained_is_what_is_booked_and_nothing_is_trained_twice() -> Non
     assert sum(result.state[1:]) == result.curves[0][-1][0] == 30
     assert result.test_loss == 0.125
     assert trainer.tested == [result.state], "TEST is touched once"
+
+
+def test_the_default_policy_knows_the_horizon_where_it_is_told() -> None:
+    def decided(**numbers: Any) -> Mapping[str, Any]:
+        return search(Counting(), CONFIGS, arms=16, **numbers).policy
+
+    assert decided(budget=128)["name"] == "successive-halving"
+    horizon = decided(budget=12, max_pulls=9, seed=7)
+    assert horizon == describe(HorizonHalving(16, 12, max_pulls=9, seed=7)), "the search's seed"
+    literal = decided(budget=128, policy="successive-halving")
+    assert literal == describe(SuccessiveHalving(16, 128))
+    assert decided(budget=128, max_pulls=9, policy="asha")["max_pulls"] == 9
 
 
 def test_a_policy_object_may_serve_two_searches() -> None:

@@ -249,6 +249,18 @@ def test_left_out_the_budget_gives_every_arm_four_pulls_at_first() -> None:
     assert (default.n_candidates_[0], default.n_resources_[0]) == (32, 4)
 
 
+def test_where_the_longest_training_is_known_nobody_gets_more() -> None:
+    space = {"answer": list(range(32))}
+    fitted = halving(Counting(), space, n_arms=32, budget=None, max_pulls=20).fit(X, y)
+    assert fitted.result_.policy["name"] == "horizon-halving"
+    assert fitted.spent_.pulls == 32 * 20 // 5, "a fifth of training all of them fully"
+    assert fitted.n_resources_[-1] <= 20
+    literal = halving(Counting(), space, n_arms=32, budget=160, policy="successive-halving")
+    assert literal.fit(X, y).n_resources_[-1] > 20
+    thirds = halving(Counting(), space, n_arms=32, budget=320, max_pulls=20, eta="3/2").fit(X, y)
+    assert thirds.n_candidates_[:3] == [32, 21, 14]
+
+
 # What is found ----------------------------------------------------------------------------------
 
 
@@ -521,6 +533,9 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
         ({"scoring": "best"}, "'best' is no scorer"),
         ({"policy": "halving"}, "Give one of uniform, successive-halving"),
         ({"policy": SuccessiveHalving}, "is no policy"),
+        ({"policy": SuccessiveHalving(4, 40), "max_pulls": 9}, "max_pulls=9 will not do beside"),
+        ({"max_pulls": 0}, "max_pulls=0 will not do"),
+        ({"max_pulls": 9, "policy": "uniform"}, "max_pulls=9 will not do with uniform"),
         ({"n_arms": 0}, "n_arms=0 will not do"),
         ({"budget": 7.5}, "budget=7.5 will not do"),
         ({"eta": 1}, "eta=1 will not do"),

@@ -29,6 +29,7 @@ from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
 from lastarm.ledger import Ledger
 from lastarm.loop import run
+from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, chosen_runner
@@ -51,7 +52,10 @@ def search(
     trainer: AnyTrainer | BatchedTrainer[Any, Any],
     space: Space,
     *,
-    policy: Policy,
+    policy: Policy | str | None = None,
+    arms: int | None = None,
+    budget: int | None = None,
+    max_pulls: int | None = None,
     runner: AnyRunner = None,
     workers: int | None = None,
     journal: str | Path | None = None,
@@ -73,16 +77,21 @@ def search(
     which trains many arms in one kernel (`lastarm.batched`). The config of arm i is drawn from
     `space` by (seed, i); those to `include` come first.
 
-    >>> from lastarm import LogUniform, SuccessiveHalving
+    >>> from lastarm import LogUniform
     >>> def root_of_two(config):
     ...     x = 1.0
     ...     while True:
     ...         x -= config["step"] * (x * x - 2)
     ...         yield abs(x * x - 2)
     >>> space = {"step": LogUniform(0.001, 1.0)}
-    >>> result = search(root_of_two, space, policy=SuccessiveHalving(arms=16, budget=256))
+    >>> result = search(root_of_two, space, arms=16, budget=256)
     >>> result.spent.pulls, result.complete, result.loss < 1e-6
     (256, True, True)
+
+    Deciding. So many `arms` share a `budget` of pulls. `max_pulls` is the most that one arm is
+    worth training for, where that is known: then the policy is `HorizonHalving`, which finds
+    better arms with it; else it is the paper's `SuccessiveHalving`. `policy` is the name of
+    another, or one with numbers of its own, such as Hyperband(arms=64, budget=4096, max_pulls=81).
 
     Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
     `pull_seconds` is a failure), "batched", "ray", a Dask client, or anything that makes a runner.
@@ -102,11 +111,12 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
-    _require_fit(policy, journal, maximize, recommend)
+    _require_fit(journal, maximize, recommend)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+    policy = _chosen(policy, seed, arms=arms, budget=budget, max_pulls=max_pulls)
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
     limit = time_limit("seconds", seconds, "how long to search")
     make_runner = chosen_runner(
@@ -124,17 +134,19 @@ def search(
         if journal is not None:
             opened = _opened(seed, policy, space, configs, how, recommend)
             written = stack.enter_context(closing(Journal(journal, opened)))
-        arms = Arms(how, configs, seed)
+        states = Arms(how, configs, seed)
         if kept := Checkpoints.of(checkpoints):
             index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
             always = journal is not None or recommend == "best"
-            arms = replace(arms, index=index, memory=kept.memory, always=always)
-        running = stack.enter_context(closing(make_runner(arms)))
+            states = replace(states, index=index, memory=kept.memory, always=always)
+        running = stack.enter_context(closing(make_runner(states)))
         if isinstance(written, Journal):
             policy = _as_it_began(policy, written)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
-        watchers = [watch for watch in (on_event, arms.index.add if arms.index else None) if watch]
+        watchers = [
+            watch for watch in (on_event, states.index.add if states.index else None) if watch
+        ]
         if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import
             watchers.append(stack.enter_context(display.shown(policy, configs, sheet)))
@@ -187,12 +199,27 @@ def search(
     )
 
 
-def _require_fit(policy: Any, journal: Any, maximize: Any, recommend: Any) -> None:
+def _chosen(policy: Any, seed: int, **numbers: int | None) -> Policy:
+    """The policy that was given, or the one by that name, or the default."""
+    given = {name: value for name, value in numbers.items() if value is not None}
+    if isinstance(policy, str | None):
+        name = name_of(policy, numbers["max_pulls"])
+        return make_policy(name, given | ({"seed": seed} if takes(name, "seed") else {}))
     if isinstance(policy, type) or not hasattr(policy, "ask"):
         raise InvalidArgument(
             f"policy={policy!r} is no policy: give one with its numbers, such as "
-            "SuccessiveHalving(arms=64, budget=4096)."
+            "SuccessiveHalving(arms=64, budget=4096), or a name."
         )
+    if given:
+        raise InvalidArgument(
+            f"{', '.join(given)} will not do beside policy={policy!r}, which has its own. Leave "
+            "one of them out."
+        )
+    chosen: Policy = policy
+    return chosen
+
+
+def _require_fit(journal: Any, maximize: Any, recommend: Any) -> None:
     if not isinstance(maximize, bool):
         raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
     if not isinstance(journal, str | Path | None):

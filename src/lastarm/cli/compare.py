@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from lastarm.cli import display
-from lastarm.cli.options import takes
 from lastarm.cli.table import Table
 from lastarm.errors import AllArmsFailed, BudgetTooSmall
 from lastarm.policies import POLICIES
+from lastarm.policies.named import takes
 from lastarm.theory import ends_lower
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from lastarm.errors import InvalidArgument
-from lastarm.policies import POLICIES, SuccessiveHalving
+from lastarm.policies import POLICIES
 from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.named import make_policy, name_of
 
 POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "look_cost", "delta", "of", "constants")
 
@@ -39,10 +38,9 @@ def policy_options(command: Command) -> Command:
         click.option(
             "--policy",
             type=click.Choice(list(POLICIES)),
-            default=SuccessiveHalving.name,
-            show_default=True,
             metavar="NAME",
-            help=f"The algorithm that decides: {', '.join(POLICIES)}.",
+            help=f"The algorithm that decides: {', '.join(POLICIES)}. [default: "
+            f"{name_of(None, 1)} with --max-pulls, else {name_of(None, None)}]",
         ),
         click.option("--budget", type=whole, metavar="N", help="Total pulls over all arms."),
         click.option(
@@ -56,7 +54,7 @@ def policy_options(command: Command) -> Command:
             "--max-pulls",
             type=whole,
             metavar="N",
-            help="The most that one arm may get, where a policy knows it. [default: its curve]",
+            help="The most that one arm is worth training for. [default in replay: its curve]",
         ),
         click.option(
             "--look-cost",
@@ -79,23 +77,6 @@ def policy_options(command: Command) -> Command:
     return command
 
 
-def takes(policy: str, option: str) -> bool:
-    """Whether the policy of that name has such an argument."""
-    return option in POLICIES[policy].__dataclass_fields__
-
-
-def make_policy(name: str, **options: Any) -> Budgeted:
-    """The policy of that name; an option that it does not have is refused, None is left out."""
-    given = {option: value for option, value in options.items() if value is not None}
-    for option, value in given.items():
-        if not takes(name, option):
-            having = ", ".join(policy for policy in POLICIES if takes(policy, option))
-            raise InvalidArgument(
-                f"{option}={value} will not do with {name}, which does not take it. Leave it out, "
-                f"or use one of {having}."
-            )
-    for field in dataclasses.fields(POLICIES[name]):
-        if field.default is dataclasses.MISSING and field.name not in given:
-            option = f"--{field.name.replace('_', '-')}"
-            raise InvalidArgument(f"{name} needs {option}. Add it, with a whole number.")
-    return POLICIES[name](**given)
+def policy_of(name: str, **options: Any) -> Budgeted:
+    """The policy of that name."""
+    return make_policy(name, options, spelled=lambda option: f"--{option.replace('_', '-')}")

@@ -12,13 +12,14 @@ from rich import box
 from rich.table import Table
 
 from lastarm.cli import display
-from lastarm.cli.options import make_policy, policy_options, real, whole
+from lastarm.cli.options import policy_of, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.forecast import forecast
 from lastarm.plan import Plan
 from lastarm.policies import HorizonHalving, Hyperband, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
+from lastarm.policies.named import name_of
 from lastarm.policy import describe
 from lastarm.theory import tolerated_settling
 from lastarm.utilisation import Utilisation
@@ -47,7 +48,7 @@ def plan(
     workers: Any,
     seconds_per_pull: Any,
     seconds_per_look: Any,
-    policy: str,
+    policy: str | None,
     budget: Any,
     eta: Any,
     max_pulls: Any,
@@ -74,7 +75,8 @@ def plan(
         published = brackets(probe.max_pulls, probe.eta)
         arms = sum(bracket.arms for bracket in published) if arms is None else arms
         budget = sum(bracket.pulls for bracket in published) if budget is None else budget
-    chosen = make_policy(policy, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
+    name = name_of(policy, max_pulls)
+    chosen = policy_of(name, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
     planned = chosen.plan()
     literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
     settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}

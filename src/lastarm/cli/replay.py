@@ -35,7 +35,7 @@ from lastarm.errors import InvalidArgument
 )
 def replay(
     file: str,
-    policy: str,
+    policy: str | None,
     as_json: bool,
     arms: Any,
     seed: Any,
@@ -69,11 +69,12 @@ def replay(
         else:
             print_comparison(found, table, options["budget"])
         return 128 + stopped_by if stopped_by else 0
-    played = table.play(table.policy(policy, **options), journal)
+    chosen = table.policy(policy, **options)
+    played = table.play(chosen, journal)
     result = played.result
     if as_json:
         answer = {**result.as_dict(), "arm": played.row}
-        answer |= {"policy": policy, "budget": result.budget}
+        answer |= {"policy": chosen.name, "budget": result.budget}
         display.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
     else:
         _print(played, table, journal)

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lastarm.cli.options import make_policy, takes
+from lastarm.cli.options import policy_of
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.events import Event, Loss, Pull
 from lastarm.policies import ASHA
 from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.named import name_of, takes
 from lastarm.result import Result
 from lastarm.runners import Arms, Serial
 from lastarm.searching import search
@@ -73,13 +74,14 @@ class Table:
             drawn = np.random.default_rng(self.seed).choice(rows, arms, replace=False)
             self.rows = sorted(drawn.tolist())
 
-    def policy(self, name: str, **options: Any) -> Budgeted:
+    def policy(self, name: str | None, **options: Any) -> Budgeted:
         """A policy for this table: its longest curve and its seed are known."""
+        name = name_of(name, options.get("max_pulls"))
         if takes(name, "max_pulls") and options.get("max_pulls") is None:
             options["max_pulls"] = self.columns
         if takes(name, "seed"):
             options["seed"] = self.seed
-        return make_policy(name, arms=len(self.rows), **options)
+        return policy_of(name, arms=len(self.rows), **options)
 
     def play(self, policy: Budgeted, journal: str | None = None) -> Played:
         """Play a policy to its end, or until it is stopped."""

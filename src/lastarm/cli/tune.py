@@ -17,14 +17,14 @@ import click
 from lastarm.cli import display
 from lastarm.cli.options import (
     POLICY_ARGUMENTS,
-    make_policy,
+    policy_of,
     policy_options,
     real,
-    takes,
     whole,
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
+from lastarm.policies.named import name_of, takes
 from lastarm.searching import search
 from lastarm.trainers import AnyTrainer, Program
 
@@ -88,7 +88,7 @@ def tune(
     trainer: str | None,
     space_path: str | None,
     parameters: tuple[str, ...],
-    policy: str,
+    policy: str | None,
     as_json: bool,
     checkpoints: str | None,
     output: str | None,
@@ -114,11 +114,12 @@ def tune(
         )
     space, include = space_of(space_path, parameters)
     for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
+    policy = name_of(policy, for_policy["max_pulls"])
     if takes(policy, "seed"):
         for_policy["seed"] = options["seed"]
     if takes(policy, "seconds"):
         for_policy["seconds"] = options.pop("seconds")
-    chosen = make_policy(policy, **for_policy)
+    chosen = policy_of(policy, **for_policy)
     with _only_the_answer() if as_json else nullcontext():
         result = search(
             _trainer(trainer, program, space),

@@ -9,11 +9,14 @@ from typing import Any
 
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.integers import ceil_log
-from lastarm.policies import POLICIES, SuccessiveHalving
+from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Policy
+from lastarm.rationals import Number
 from lastarm.space import Space, draw, size
 
-PULLS_AT_FIRST = 4  # of every arm, where no budget is given
+# Where no budget is given:
+PULLS_AT_FIRST = 4  # of every arm
+PART_OF_ALL = 5  # of training every arm fully, where it is known how far that is
 
 
 def policy_and_configs(
@@ -22,36 +25,40 @@ def policy_and_configs(
     *,
     n_arms: int,
     budget: int | None,
-    eta: int,
+    max_pulls: int | None,
+    eta: Number,
     seed: int,
 ) -> tuple[Policy, list[dict[str, Any]]]:
     """The policy, and the configs of its arms."""
-    policy = SuccessiveHalving.name if given is None else given
-    own = None if isinstance(policy, str) else policy
-    if policy not in POLICIES and not hasattr(own, "arms"):
+    if isinstance(given, str | type | None) or not hasattr(given, "ask"):
+        name = name_of(given, max_pulls)
+        configs = _drawn(space, n_arms, seed)
+        return _with_numbers(name, len(configs), budget, max_pulls, eta, seed), configs
+    if max_pulls is not None:
         raise InvalidArgument(
-            f"policy={policy!r} is no policy. Give one of {', '.join(POLICIES)}, or one of "
-            "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
+            f"max_pulls={max_pulls} will not do beside policy={given!r}, which has numbers of its "
+            "own. Leave one of them out."
         )
-    configs = _drawn(space, own.arms if own else n_arms, seed)
-    arms = len(configs)
-    if own:
-        return replace(own, arms=arms), configs
-    eta = whole_number("eta", eta, 2, "the part of a rung that is kept, as 1/eta")
-    rungs = max(1, ceil_log(arms, eta))
-    if budget is None:
-        budget = PULLS_AT_FIRST * arms * rungs
-    budget = whole_number("budget", budget, 1, "the total of pulls over all settings")
-    numbers = {
-        "arms": arms,
-        "budget": budget,
-        "eta": eta,
-        "max_pulls": max(1, budget // rungs),
-        "seed": seed,
-    }
-    kind = POLICIES[str(policy)]
-    fields = kind.__dataclass_fields__
-    return kind(**{k: v for k, v in numbers.items() if k in fields}), configs
+    configs = _drawn(space, given.arms, seed)
+    return replace(given, arms=len(configs)), configs
+
+
+def _with_numbers(
+    name: str, arms: int, budget: int | None, max_pulls: int | None, eta: Number, seed: int
+) -> Policy:
+    """The policy of that name. Without a horizon, it is an even share of the budget."""
+    known: dict[str, Any] = {"eta": eta, "seed": seed}
+    if max_pulls is None:
+        eta = whole_number("eta", eta, 2, "the part of a rung that is kept, as 1/eta")
+        rungs = max(1, ceil_log(arms, eta))
+        budget = PULLS_AT_FIRST * arms * rungs if budget is None else budget
+        budget = whole_number("budget", budget, 1, "the total of pulls over all settings")
+        known["max_pulls"] = max(1, budget // rungs)
+    elif budget is None:
+        most = whole_number("max_pulls", max_pulls, 1, "the most pulls that one setting may get")
+        budget = max(1, arms * most // PART_OF_ALL)
+    taken = {key: value for key, value in known.items() if takes(name, key)}
+    return make_policy(name, {"arms": arms, "budget": budget, "max_pulls": max_pulls} | taken)
 
 
 def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:

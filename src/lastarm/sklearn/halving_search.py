@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from lastarm.batched import BatchedTrainer
 from lastarm.errors import InvalidArgument, whole_number
 from lastarm.policy import Policy
+from lastarm.rationals import Number
 from lastarm.sklearn.arms import policy_and_configs
 from lastarm.sklearn.results import cv_results
 from lastarm.sklearn.searching import FoldByFold, searched, trained_alone
@@ -84,8 +85,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     `param_distributions` (lists, lastarm's or scipy's distributions) hold fewer settings than
     `n_arms`, all of them are tried, with a warning.
 
-    `policy` is the name of another policy, to which these numbers are given (`max_pulls` is then
-    an even share of the budget among the rungs), or one of `lastarm`'s with numbers of its own.
+    `max_pulls` is the most that one setting is worth training for, where that is known. Then
+    `HorizonHalving` decides, which finds better settings with it, and the budget is a fifth of
+    training all of them so far, unless it is given. Else it is the paper's `SuccessiveHalving`.
+    `policy` is the name of another policy, to which these numbers are given (a `max_pulls` that is
+    left out is an even share of the budget among the rungs), or one of `lastarm`'s with numbers of
+    its own.
 
     A setting is judged by `validation` of the rows, or with `cv` by folds, a pull then being one
     of every fold's model. `scoring` is a scorer's name or a function of (estimator, X, y); left
@@ -126,8 +131,9 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         *,
         n_arms: int = 32,
         budget: int | None = None,
+        max_pulls: int | None = None,
         policy: Policy | str | None = None,
-        eta: int = 2,
+        eta: Number = 2,
         validation: float = 0.2,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
@@ -141,6 +147,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         self.param_distributions = param_distributions
         self.n_arms = n_arms
         self.budget = budget
+        self.max_pulls = max_pulls
         self.policy = policy
         self.eta = eta
         self.validation = validation
@@ -185,6 +192,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             self.param_distributions,
             n_arms=self.n_arms,
             budget=self.budget,
+            max_pulls=self.max_pulls,
             eta=self.eta,
             seed=seed,
         )

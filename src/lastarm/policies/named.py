@@ -1,0 +1,60 @@
+"""A policy by its name and numbers, or the default where none is named."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lastarm.errors import InvalidArgument
+from lastarm.policies import POLICIES
+from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.horizon_halving import HorizonHalving
+from lastarm.policies.successive_halving import SuccessiveHalving
+
+
+def name_of(given: Any, max_pulls: Any) -> str:
+    """The name that was given. Left out, it is halving's, up to the horizon where that is known.
+
+    >>> name_of(None, max_pulls=None), name_of(None, max_pulls=51), name_of("asha", max_pulls=51)
+    ('successive-halving', 'horizon-halving', 'asha')
+    """
+    if given is None:
+        return (SuccessiveHalving if max_pulls is None else HorizonHalving).name
+    if not isinstance(given, str) or given not in POLICIES:
+        raise InvalidArgument(
+            f"policy={given!r} is no policy. Give one of {', '.join(POLICIES)}, or one of "
+            "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
+        )
+    return given
+
+
+def takes(name: str, argument: str) -> bool:
+    """Whether the policy of that name has such an argument."""
+    return argument in POLICIES[name].__dataclass_fields__
+
+
+def make_policy(
+    name: str, arguments: Mapping[str, Any], spelled: Callable[[str], str] = str
+) -> Budgeted:
+    """The policy of that name; an argument that it does not have is refused, None is left out.
+
+    >>> make_policy("successive-halving", {"arms": 64, "budget": 652, "eta": None})
+    SuccessiveHalving(arms=64, budget=652, eta=2)
+
+    `spelled` is how the user writes an argument's name.
+    """
+    given = {key: value for key, value in arguments.items() if value is not None}
+    for argument, value in given.items():
+        if not takes(name, argument):
+            having = ", ".join(policy for policy in POLICIES if takes(policy, argument))
+            raise InvalidArgument(
+                f"{argument}={value} will not do with {name}, which does not take it. Leave it "
+                f"out, or use one of {having}."
+            )
+    for field in dataclasses.fields(POLICIES[name]):
+        if field.default is dataclasses.MISSING and field.name not in given:
+            raise InvalidArgument(
+                f"{name} needs {spelled(field.name)}. Add it, with a whole number."
+            )
+    return POLICIES[name](**given)
