@@ -38,7 +38,7 @@ docs: .venv/.installed-dev
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
 # One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
-# The league needs a folder of recorded curves: make bench CURVES=FOLDER
+# The league and the prices of looks need a folder of recorded curves: make bench CURVES=FOLDER
 bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/startup.py
 	.venv-bench/bin/python benchmarks/decisions.py
@@ -49,18 +49,17 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/opening.py
 	.venv-bench/bin/python benchmarks/sooner.py $(if $(A9A),--a9a $(A9A))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
+	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 
 # Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
 faults: .venv/.installed-dev
 	$(BIN)/python -m faults
 
-# The picture of all policies needs a folder of recorded curves: make pictures CURVES=FOLDER
 pictures: .venv/.installed-dev browser
 	$(BIN)/python docs/pictures/demo.py
 	$(BIN)/python docs/pictures/idea.py
 	$(BIN)/python docs/pictures/plots.py
 	$(BIN)/python docs/pictures/report.py
-	$(if $(CURVES),$(BIN)/python docs/pictures/policies.py $(CURVES))
 
 # The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
 paper: .venv/.installed-dev

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import cycle
 from pathlib import Path
 
+from lastarm.policies.named import name_of
 from lastarm.report.drawing import Figure, draw, house, legend, log
 from lastarm.report.looks import Look
 from league_curves import ARMS, PERCENTS
 from league_scores import LOOKS, SPENT, Scores
 from record import Cell, Record
 
+DEFAULT = name_of(None, max_pulls=1)
 BUDGETS = tuple(enumerate(PERCENTS))
 
 
@@ -87,6 +89,8 @@ def picture(scores: Scores, halving: str, file: Path) -> None:
             look = Look(name, f"C{number % 10}", dashes, next(markers), 1.4)
             if name == halving:
                 look = Look(name, "#000000", "-", "s", 2.6)
+            if name == DEFAULT:
+                look = Look(name, "C2", "-", "D", 2.6)
             draw(left, look, PERCENTS, [scores.mean(name, k) for k, _ in BUDGETS])
             draw(right, look, [scores.mean(name, middle, LOOKS)], [scores.mean(name, middle)])
             right.lines[-1].set(ms=9)
