@@ -1,7 +1,8 @@
 """How fast pulls are performed: on processes, Dask and Ray, beside one process and the peers.
 
 The pulls compute for 20 ms and carry a state of 1 MB; with a journal every state is on the disk
-before its loss counts. Contenders take turns. Run by `make bench`.
+before its loss counts. All are of one rung, so that no worker waits for others at its end: that is
+the policy's price, not the engine's. Contenders take turns. Run by `make bench`.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from lastarm.space import describe
 from quality_arms import ARMS
 from record import Record
 from sooner_arms import (
+    EPOCHS,
     FEATURES,
     GENERATOR,
     ROWS,
@@ -71,8 +72,15 @@ CONTENDERS: dict[str, Callable[[Task, float], list[Attempt]]] = {
         lastarm,
         {
             "all for 1": {"policy": "uniform", "budget": ARMS},
-            "all for 1 at first, eta=4": {"eta": 4, "budget": 3 * ARMS},
-            **{FROM.format(n): {"budget": 6 * ARMS * n} for n in (1, 2)},
+            **{
+                # Few rungs, since an arm among many costs the kernel less than one among few.
+                f"{n} % of all, eta=8": {
+                    "max_pulls": EPOCHS,
+                    "budget": n * ARMS * EPOCHS // 100,
+                    "eta": 8,
+                }
+                for n in (2, 4, 8)
+            },
         },
     ),
     "scikit-learn, HalvingRandomSearchCV": partial(
