@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 @lru_cache(maxsize=8)
 def order(seed: int, count: int, number: int) -> NDArray[np.int64]:
     """The order in which pass `number` goes through so many samples."""
-    rows = np.random.default_rng([seed, number]).permutation(count).astype(np.int64)
+    rows = np.random.default_rng([seed, number]).permutation(count).astype(np.int64, copy=False)
     rows.flags.writeable = False
     return rows
 

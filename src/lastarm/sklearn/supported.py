@@ -94,7 +94,8 @@ def why_not_these(rows: Any, targets: Any, *, classified: bool) -> str | None:
     kind = np.float32 if table.dtype == np.float32 else np.float64
     try:
         with np.errstate(over="ignore"):
-            largest = float(np.abs(table.astype(kind, copy=False)).max())
+            numbers = table.astype(kind, copy=False)
+            largest = max(-float(numbers.min()), float(numbers.max()))  # nan, if any is
             finite = classified or bool(np.isfinite(np.asarray(targets, kind)).all())
     except (TypeError, ValueError):
         return "the rows or the targets are no numbers"
