@@ -8,8 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: .venv/.installed
 	$(BIN)/lastarm demo
 
+# Two files at a time, which is what two cores are for.
 test: lint browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff format --check .
