@@ -51,6 +51,9 @@ works = st.builds(
     st.floats(0, 1e9),
     st.text(),
     st.integers(1, 99),
+    st.integers(0, 1),
+    st.floats(0, 1e9),
+    st.integers(0, 1),
 )
 texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 events = st.one_of(

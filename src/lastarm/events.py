@@ -35,13 +35,20 @@ class Pull:
 
 
 class Work(NamedTuple):
-    """What it took to answer a pull, and whose work it was."""
+    """What it took to answer a pull, and whose work it was.
+
+    The arm's state is moved if it was not in the memory of whoever trained it. What that took, and
+    writing out others to make room, is part of `train_seconds`.
+    """
 
     trained: int = 0  # pulls performed; more than were asked for when progress had been lost
     train_seconds: float = 0.0
     loss_seconds: float = 0.0
     worker: str = ""
     attempt: int = 1
+    moves: int = 0
+    move_seconds: float = 0.0
+    plain_moves: int = 0  # how many it would have been, had pulls been performed as asked for
 
 
 class Saved(NamedTuple):

@@ -30,7 +30,7 @@ from lastarm.errors import (
 from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
 from lastarm.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.lock import held, try_to_lock
-from lastarm.policy import Policy, go_on
+from lastarm.policy import Policy, ahead, go_on
 
 
 class Journal:
@@ -168,16 +168,20 @@ def read(path: str | Path) -> list[Event]:
         ) from error
 
 
-def replay(events: Iterable[Event], policy: Policy) -> tuple[dict[Pull, int], deque[int]]:
+def replay(
+    events: Iterable[Event], policy: Policy
+) -> tuple[dict[Pull, int], deque[int], list[Pull]]:
     """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
 
     With each comes how many attempts at it have failed; and then the larger budgets that wait for
-    the policy to finish with the one that it has.
+    the policy to finish with the one that it has, and the pulls that it asked for and that were
+    not started.
 
-    The policy must ask for just what was written: if it does not, its code, its arguments or its
-    seed are not those that wrote the journal.
+    The policy must ask for just what was written, if in another order within a round: if it does
+    not, its code, its arguments or its seed are not those that wrote the journal.
     """
     in_flight: dict[Pull, int] = {}
+    asked: dict[Pull, None] = {}
     budgets: deque[int] = deque()
     for record, event in enumerate(events, start=1):
         match event:
@@ -189,9 +193,11 @@ def replay(events: Iterable[Event], policy: Policy) -> tuple[dict[Pull, int], de
                 budgets.append(budget)
             case Pull():
                 go_on(policy, budgets)
-                asked = policy.ask(1)
-                if asked != [event]:
-                    raise ReplayDiverged(record, event, asked or "nothing")
+                if not asked:
+                    asked = dict.fromkeys(policy.ask(ahead(policy)))
+                if event not in asked:
+                    raise ReplayDiverged(record, event, list(asked)[:1] or "nothing")
+                del asked[event]
                 in_flight[event] = 0
             case Closed():
                 go_on(policy, budgets)
@@ -204,7 +210,7 @@ def replay(events: Iterable[Event], policy: Policy) -> tuple[dict[Pull, int], de
                     raise ReplayDiverged(record, event, "not wait for that pull")
                 del in_flight[event.pull]
                 policy.tell(event)
-    return in_flight, budgets
+    return in_flight, budgets, list(asked)
 
 
 def _resolved(path: Path) -> Path:

@@ -102,13 +102,15 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _work(work: Work) -> dict[str, Any]:
-    return {
+    fields = {
         "trained": work.trained,
         "train_seconds": work.train_seconds,
         "loss_seconds": work.loss_seconds,
         "worker": work.worker,
         "attempt": work.attempt,
     }
+    moved = {name: getattr(work, name) for name in ("moves", "move_seconds", "plain_moves")}
+    return fields | {name: figure for name, figure in moved.items() if figure}  # most have none
 
 
 def _read_work(fields: dict[str, Any]) -> Work:
@@ -118,6 +120,9 @@ def _read_work(fields: dict[str, Any]) -> Work:
         float(fields["loss_seconds"]),
         str(fields["worker"]),
         index(fields["attempt"]),
+        index(fields.get("moves", 0)),
+        float(fields.get("move_seconds", 0.0)),
+        index(fields.get("plain_moves", 0)),
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lastarm.errors import Stuck
-from lastarm.events import Event, Failure, Pull, Told
+from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
-from lastarm.policy import Policy, go_on
-from lastarm.runners import ATTEMPTS_OF_LOST, Runner
+from lastarm.policy import Policy, ahead, go_on
+from lastarm.runners import ATTEMPTS_OF_LOST, Runner, Waiting
 from lastarm.signals import Stop
 from lastarm.trainers import Config
 
@@ -38,10 +38,11 @@ def run(
     whose worker was lost are counted apart, and repeated at least twice. A result that comes back
     a second time, or from an attempt that was given up, is ignored. Once `stop` says so, nothing
     more is started, what is in flight is brought home while there is time, and the loop ends.
+
+    A runner that knows where states are is `waiting` for a whole round, and says whose turn it is.
     """
     stop = stop or Stop()
-    in_flight, budgets = replayed(journal.events, policy)
-    to_start = deque((pull, failed + 1) for pull, failed in in_flight.items())
+    waiting, most, budgets = _resumed(policy, runner, journal.events)
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
@@ -52,11 +53,13 @@ def run(
     while True:
         go_on(policy, budgets)
         while runner.free and not stop():
-            if not to_start:
-                to_start.extend((pull, 1) for pull in policy.ask(1))
-            if not to_start:
+            if not waiting:
+                waiting.add(policy.ask(most))
+            # Where a policy could ask for something else meanwhile, no worker waits for another.
+            turn = waiting.next(patient=most > 1 and bool(started))
+            if turn is None:
                 break
-            pull, attempt = to_start.popleft()
+            pull, attempt = turn
             started[pull] = attempt
             told = pull
             if pull.arm not in begun:
@@ -67,7 +70,7 @@ def run(
             yield told
         if stop() and (stop.at_once or not started):
             return
-        if not started and not to_start:
+        if not started and not waiting:
             if policy.finished:
                 return
             if runner.free:
@@ -76,24 +79,43 @@ def run(
 
         journal.flush()
         known: list[Told] = []
-        for result in runner.wait(PATIENCE):
-            attempt = result.work.attempt
-            if started.get(result.pull) != attempt:
+        for came in runner.wait(PATIENCE):
+            attempt = came.work.attempt
+            if started.get(came.pull) != attempt:
                 continue
-            del started[result.pull]
+            del started[came.pull]
+            result = waiting.noted(came)
             if isinstance(result, Failure):
                 lost[result.pull] += result.lost
                 failed = lost[result.pull] if result.lost else attempt - lost[result.pull]
                 allowed = max(retries, ATTEMPTS_OF_LOST - 1) if result.lost else retries
-                known.append(result._replace(retried=failed <= allowed))
-            else:
-                known.append(result)
-            journal.append(known[-1])
+                result = result._replace(retried=failed <= allowed)
+            known.append(result)
+            journal.append(result)
         if known:
             journal.sync()
         for result in known:
             if isinstance(result, Failure) and result.retried:
-                to_start.append((result.pull, result.work.attempt + 1))
+                waiting.add([result.pull], result.work.attempt + 1)
             else:
                 policy.tell(result)
             yield result
+
+
+def _resumed(
+    policy: Policy, runner: Runner, events: Sequence[Event]
+) -> tuple[Waiting, int, deque[int]]:
+    """Walk the policy through what happened; the pulls that it awaits are to be started again.
+
+    Then come how many may be asked for at once, and the larger budgets that are to come.
+    """
+    waiting = getattr(runner, "waiting", Waiting())
+    most = ahead(policy) if hasattr(runner, "waiting") else 1
+    in_flight, budgets, asked = replayed(events, policy)
+    for event in events:
+        if isinstance(event, Loss):
+            waiting.noted(event)
+    for pull, failed in in_flight.items():
+        waiting.add([pull], failed + 1)
+    waiting.add(asked)
+    return waiting, most, budgets

@@ -65,6 +65,14 @@ def go_on(policy: Policy, budgets: deque[int]) -> None:
         policy.extend(budgets.popleft())
 
 
+def ahead(policy: Policy) -> int:
+    """How many pulls may be asked for before they can be started, in any order, at no loss.
+
+    All of a round are known when it begins. Any other policy may decide better a little later.
+    """
+    return policy.arms if isinstance(policy, Rounds) else 1
+
+
 def fresh(policy: Policy, **changed: Any) -> Policy:
     """The same policy, not yet begun, or one with some of its arguments changed."""
     return dataclasses.replace(policy, **changed)

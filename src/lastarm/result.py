@@ -242,6 +242,7 @@ class Result:
             f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
             f"training, {spent.loss_seconds:.3g} s looking"
             + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
+            *([spent.moving] if spent.moving else []),
             *([f"{used}"] if (used := self.utilisation) and used.workers > 1 else []),
         ]
 

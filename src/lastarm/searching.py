@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, cast
@@ -22,6 +23,7 @@ from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
     ReplayDiverged,
+    as_float,
     time_limit,
     whole_number,
 )
@@ -64,6 +66,7 @@ def search(
     seconds: float | None = None,
     pull_seconds: float | None = None,
     retries: int = 0,
+    switch_seconds: float | None = None,
     include: Sequence[Config] | None = None,
     maximize: bool = False,
     recommend: Literal["latest", "best"] = "latest",
@@ -96,7 +99,8 @@ def search(
     Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
     `pull_seconds` is a failure), "batched", "ray", a Dask client, or anything that makes a runner.
     A failed pull is tried again `retries` times; then that arm is out. All arms failing is an
-    error, `AllArmsFailed`.
+    error, `AllArmsFailed`. An arm stays with the worker that has its state in memory, unless
+    waiting for that one takes longer than moving the state: that is measured, or `switch_seconds`.
 
     Remembering. With a `journal`, the same call resumes a search that was killed or stopped; with
     a larger budget it extends one, also one that had ended, and every arm goes on from where it
@@ -111,7 +115,7 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
-    _require_fit(journal, maximize, recommend)
+    _require_fit(journal, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
@@ -134,7 +138,7 @@ def search(
         if journal is not None:
             opened = _opened(seed, policy, space, configs, how, recommend)
             written = stack.enter_context(closing(Journal(journal, opened)))
-        states = Arms(how, configs, seed)
+        states = Arms(how, configs, seed, switch_seconds=switch_seconds)
         if kept := Checkpoints.of(checkpoints):
             index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
             always = journal is not None or recommend == "best"
@@ -219,13 +223,18 @@ def _chosen(policy: Any, seed: int, **numbers: int | None) -> Policy:
     return chosen
 
 
-def _require_fit(journal: Any, maximize: Any, recommend: Any) -> None:
+def _require_fit(journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
     if not isinstance(maximize, bool):
         raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
     if not isinstance(journal, str | Path | None):
         raise InvalidArgument(f"journal={journal!r} will not do: give the path of a file.")
     if not isinstance(recommend, str) or recommend not in ("latest", "best"):
         raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
+    if switch is not None and not 0 <= as_float(switch) < inf:
+        raise InvalidArgument(
+            f"switch_seconds={switch!r} will not do: it is what moving a state to another worker "
+            "takes. Give finite seconds, 0 or more, or leave it out to have it measured."
+        )
 
 
 def _opened(

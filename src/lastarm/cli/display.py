@@ -81,6 +81,8 @@ def answer(
         f"Spent: {spent.pulls:,} pulls of a budget of {result.budget:,}, {spent.observations:,} "
         "looks at a loss."
     )
+    if spent.moving:
+        say(f"{spent.moving}.")
     if spent.repeated:
         say(f"Progress was lost; at most {spent.repeated:,} pulls were trained again.")
     if result.arm is not None:

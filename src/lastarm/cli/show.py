@@ -118,6 +118,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
             else f"{spent.pulls:,} pulls, none repeated; {spent.observations:,} looks; "
             f"{spent.train_seconds:,.4g} s training, {spent.loss_seconds:,.4g} s looking."
         ),
+        *([Text(f"{spent.moving}.")] if spent.moving else []),
     ]
     parts += [
         Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))

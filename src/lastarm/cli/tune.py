@@ -74,6 +74,12 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 )
 @click.option("--pull-seconds", type=real, metavar="S", help="Give a pull up after so long.")
 @click.option(
+    "--switch-seconds",
+    type=real,
+    metavar="S",
+    help="What moving a state to another worker takes. [default: measured]",
+)
+@click.option(
     "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again so often."
 )
 @click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")

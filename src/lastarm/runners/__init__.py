@@ -6,6 +6,7 @@ from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms, MakeRunner, Runner
 from lastarm.runners.serial import Serial
 from lastarm.runners.simulated import Simulated
+from lastarm.runners.waiting import Waiting
 
 __all__ = [
     "ATTEMPTS_OF_LOST",
@@ -17,5 +18,6 @@ __all__ = [
     "Runner",
     "Serial",
     "Simulated",
+    "Waiting",
     "chosen_runner",
 ]

@@ -26,7 +26,9 @@ from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.dask_seats import ANSWER, Seats
 from lastarm.runners.orders import Kit, amounts, order
 from lastarm.runners.performer import Task, said
+from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
+from lastarm.runners.waiting import Waiting
 
 try:
     from distributed import Client, Future
@@ -99,6 +101,12 @@ class Dask:
         self._seats = Seats(client, lease, self._resources, nannies=self._limit < math.inf)
         self._short = False  # whether pulls are
         self._homes = Homes(arms.memory)
+        self.waiting = Waiting(
+            home=self._worker_of,
+            idle=self._room,
+            plain=Plain(len(self._seats.known()), math.inf),
+            switch_seconds=arms.switch_seconds,
+        )
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._waiting: deque[Task] = deque()  # for their worker, or a suspect's for one alone
         self._not_sent: deque[Told] = deque()
@@ -212,6 +220,10 @@ class Dask:
             return home.worker if home.worker in room else None
         return max(room, key=lambda worker: room[worker], default=None)
 
+    def _worker_of(self, arm: int) -> str | None:
+        home = self._homes.of(arm, self._seats)
+        return home.worker if home else None
+
     def _busy(self, worker: str) -> int:
         return sum(flight.worker == worker for flight in self._flights.values())
 
@@ -265,6 +277,8 @@ class Dask:
             return []
         self._leave(key)
         told, level, movable = left
+        if flight.home:  # how long it takes Dask to move a state, it does not say
+            told = told._replace(work=told.work._replace(moves=1))
         arm = flight.task.pull.arm
         if level:
             state = Future(flight.state, self._client)

@@ -32,28 +32,31 @@ class Performer:
     def perform(self, task: Task, worker: str = "") -> Told:
         """Train and look. Whatever the trainer raises is the arm's failure, and only its own."""
         trainer, pull = self._trainer, task.pull
-        trained, level, state = 0, 0, None
+        trained, level, state, states = 0, 0, None, self._states
         began = trained_at = perf_counter()
         try:
-            state, level = self._states.take(pull, task.known)
+            state, level = states.take(pull, task.known)
             if level == 0:
                 state = trainer.start(task.config, arm_seed(task.seed, pull.arm))
             if level < pull.upto:
                 trained = pull.upto - level
                 state = trainer.train(state, trained)
-            trained_at, level = perf_counter(), pull.upto
+            trained_at, level, loading = perf_counter(), pull.upto, states.move_seconds
             loss, metrics = observation(trainer.loss(state))
             looked_at = perf_counter()
-            saved = self._states.keep(pull, state)
+            saved = states.keep(pull, state, loss)
         except CheckpointNotWritten:
             raise
         except (Exception, SystemExit) as error:
             # Looking changes nothing, so a state that was trained need not be trained again.
             if level == pull.upto or (level and getattr(trainer, "restores", False)):
-                self._states.put_back(Pull(pull.arm, level), state)
-            work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt)
+                states.put_back(Pull(pull.arm, level), state)
+            moved = states.moves, states.move_seconds
+            work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt, *moved)
             return Failure(pull, said(error), traceback.format_exc()[-65536:], work)
-        work = Work(trained, trained_at - began, looked_at - trained_at, worker, task.attempt)
+        training = trained_at - began + states.move_seconds - loading
+        moved = states.moves, states.move_seconds
+        work = Work(trained, training, looked_at - trained_at, worker, task.attempt, *moved)
         return Loss(pull, loss, work, metrics, saved)
 
 

@@ -21,9 +21,11 @@ from typing import Any
 from lastarm.errors import CheckpointNotWritten, Stuck, time_limit, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
+from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.sending import write_trainer
 from lastarm.runners.settling import Settled, Settling
+from lastarm.runners.waiting import Waiting
 from lastarm.runners.worker import Broken, Done, Ready, Setup
 from lastarm.runners.workers import Worker
 
@@ -64,6 +66,12 @@ class Processes:
         # arm → the worker that has its state in memory, and the level it is at
         self._home: dict[int, tuple[Worker, int]] = {}
         self._pinned: set[int] = set()  # arms whose states cannot leave their workers
+        self.waiting = Waiting(
+            home=lambda arm: self._home[arm][0].name if arm in self._home else None,
+            idle=lambda: [worker.name for worker in self._workers if worker.task is None],
+            plain=Plain(workers, arms.memory // workers if arms.folder else math.inf),
+            switch_seconds=arms.switch_seconds,
+        )
         self._false_starts = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True)
         try:
@@ -154,9 +162,12 @@ class Processes:
                 worker.pid, worker.at_first = pid, resident
                 worker.since = monotonic() if task else math.inf
                 return []
-            case Done(result, level, resident):
+            case Done(result, level, resident, let_go):
                 worker.since = math.inf
                 self._home.pop(result.pull.arm, None)
+                for arm in let_go:
+                    if arm in self._home and self._home[arm][0] is worker:
+                        del self._home[arm]
                 if level:  # also of one that failed when it was looked at
                     self._home[result.pull.arm] = worker, level
                 if isinstance(result, Loss) and result.saved is None:

@@ -24,7 +24,8 @@ class Arms:
     """All that a runner is given: the arms of a search, how they are trained and kept.
 
     Where there is an `index` of checkpoints, states that do not fit into `memory` bytes go to its
-    folder; all of them, if `always` is set.
+    folder; all of them, if `always` is set. Moving a state from one worker to another takes
+    `switch_seconds`; None: measure it.
     """
 
     trainer: Trainer[Any]
@@ -33,6 +34,7 @@ class Arms:
     index: Index | None = None
     memory: int = 2**30
     always: bool = False
+    switch_seconds: float | None = None
 
     @property
     def folder(self) -> Folder | None:
@@ -56,6 +58,9 @@ class Runner(Protocol):
     A result may come back twice, late, or from an attempt that was given up: whoever waits
     recognises it by its pull and its attempt. What may not happen is that a pull which was started
     never comes back, neither as a loss nor as a failure.
+
+    One that knows where states are may have a `waiting`, a `Waiting` that says which of the pulls
+    that may be started in any order is next.
     """
 
     @property

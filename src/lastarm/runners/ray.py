@@ -30,9 +30,11 @@ from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.local_ray import LocalRay, ray
 from lastarm.runners.orders import Kit, Order, amounts, order
 from lastarm.runners.performer import Task
+from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.ray_head import Head
 from lastarm.runners.ray_workers import Actor, Copy, Worker
+from lastarm.runners.waiting import Waiting
 
 MOST_FALSE_STARTS = 3
 
@@ -119,6 +121,12 @@ class Ray:
                 max_task_retries=0,
             )
             self._memory = arms.memory // number
+            self.waiting = Waiting(
+                home=self._worker_of,
+                idle=lambda: [worker.name for worker in self._workers if worker.task is None],
+                plain=Plain(number, self._memory),
+                switch_seconds=arms.switch_seconds,
+            )
             self._head.find()
             self._looked = monotonic()
             self._kit_at = ray.put(self._kit)
@@ -186,6 +194,10 @@ class Ray:
         elif self._head.gone:
             ray.shutdown()  # or Ray ends this process, a minute after the cluster's end
         self._own = None
+
+    def _worker_of(self, arm: int) -> str | None:
+        kept = self._kept.get(arm)
+        return kept.home.name if kept and kept.home else None
 
     def _dispatch(self) -> None:
         if self._solo and self._solo.task is None:

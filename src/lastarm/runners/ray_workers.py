@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections import deque
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
 from lastarm.checkpoints import Folder
@@ -62,15 +62,21 @@ class Trainee:
         """Train and look; with what became of it comes a copy of the state."""
         arm = order.task.pull.arm
         held = self._states.held(arm)
+        began, moves, seconds = perf_counter(), 0, 0.0
         if copy and (held is None or held.level != copy.level):
             with suppress(Exception):  # lost with its machine, or it cannot be loaded here
                 state = pickle.loads(ray.get(copy.at))
                 self._states.put_back(Pull(arm, copy.level), state)
+                moves, seconds = 1, perf_counter() - began
         self._size -= self._sizes.pop(arm, 0)
         try:
             told = obeyed(self._performer, order, self._name)
         except CheckpointNotWritten as error:
             return Done(error), None
+        if moves:
+            training = told.work.train_seconds + seconds
+            work = told.work._replace(train_seconds=training, moves=moves, move_seconds=seconds)
+            told = told._replace(work=work)
         held = self._states.held(arm)
         if held is None:
             return Done(told), None

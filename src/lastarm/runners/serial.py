@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from lastarm.errors import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
+from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
+from lastarm.runners.waiting import Waiting
+
+HERE = ("here",)
 
 
 class Serial:
     """Performs pulls here and now.
 
     `group` pulls are taken on and brought back together, so that tiny ones can share the cost of
-    writing their losses down. A crash loses a group at most.
+    writing their losses down. A crash loses a group at most. Where the order does not matter, arms
+    whose states are in memory come first.
     """
 
     def __init__(self, arms: Arms, *, group: int = 1) -> None:
@@ -23,6 +29,12 @@ class Serial:
         self._performer = Performer(arms.trainer, self._states)
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[Task] = []
+        memory = arms.memory if arms.index else inf
+        self.waiting = Waiting(
+            home=lambda arm: HERE[0] if self._states.held(arm) else None,
+            idle=lambda: HERE,
+            plain=Plain(1, memory, self._states.size),
+        )
 
     @property
     def free(self) -> int:

@@ -14,7 +14,33 @@ import numpy as np
 from lastarm.errors import InvalidArgument, as_float, whole_number
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
+from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
+from lastarm.runners.waiting import Waiting
+
+
+class Memories:
+    """Which states each worker has in memory: of so many arms, those with the lowest losses."""
+
+    def __init__(self, workers: int, states: float) -> None:
+        self.home: dict[int, int] = {}  # arm → the worker that has it
+        self._states = states
+        self._held: list[dict[int, float]] = [{} for _ in range(workers)]  # arm → its loss
+
+    def take(self, arm: int) -> int | None:
+        """Take an arm's state out; the worker that had it, if any had."""
+        home = self.home.pop(arm, None)
+        if home is not None:
+            del self._held[home][arm]
+        return home
+
+    def put(self, worker: int, arm: int, loss: float) -> None:
+        """A worker has an arm's state now, and lets go of another if that is one too many."""
+        self.take(arm)
+        held = self._held[worker]
+        held[arm], self.home[arm] = loss if math.isfinite(loss) else math.inf, worker
+        if len(held) > self._states:
+            self.take(max(held, key=lambda arm: (held[arm], arm)))
 
 
 class Simulated:
@@ -28,7 +54,13 @@ class Simulated:
     - be duplicated: its result comes back a second time, later.
 
     An attempt that takes longer than `lease` is given up as failed, while its worker goes on and
-    brings a result that is late. What happens to an attempt is a function of the seed, its pull
+    brings a result that is late.
+
+    With `seconds_per_move`, states have their places: a worker has those of `states_in_memory`
+    arms in memory, of the ones that it trained those with the lowest losses. Any other takes that
+    long to be brought there, and pulls are performed in the order that moves few of them.
+
+    What happens to an attempt is a function of the seed, its pull
     and its number; the losses themselves are those of the serial runner.
 
     >>> from lastarm.trainers import RecordedCurves
@@ -55,6 +87,8 @@ class Simulated:
         failing: float = 0.0,
         duplicating: float = 0.0,
         lease: float = math.inf,
+        seconds_per_move: float | None = None,
+        states_in_memory: int | None = None,
     ) -> None:
         for name, chance in (
             ("straggling", straggling),
@@ -65,7 +99,8 @@ class Simulated:
                 raise InvalidArgument(f"{name}={chance} will not do: it is a chance, from 0 to 1.")
         whole_number("workers", workers, 1, "how many pulls can be under way")
         times = {"seconds_per_pull": seconds_per_pull, "seconds_per_look": seconds_per_look}
-        for name, given in {**times, "slowdown": slowdown}.items():
+        times |= {"slowdown": slowdown, "seconds_per_move": seconds_per_move or 0.0}
+        for name, given in times.items():
             each: Any = given if name == "seconds_per_pull" and np.ndim(given) == 1 else [given]
             if not all(0 <= as_float(time) < math.inf for time in each):
                 shown = reprlib.repr(given)
@@ -77,6 +112,8 @@ class Simulated:
             )
         if not as_float(lease) > 0:
             raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
+        if states_in_memory is not None:
+            whole_number("states_in_memory", states_in_memory, 1, "how many a worker can keep")
         self.now = 0.0
         self._arms = arms
         self._states = arms.states()
@@ -90,6 +127,16 @@ class Simulated:
         self._order = count()  # results of one moment come back in the order of their making
         # A heap, by time: when, which of them, by whom, what, and how far the arm is then.
         self._results: list[tuple[float, int, int | None, Told, int | None]] = []
+        self._seconds_per_move = seconds_per_move
+        if seconds_per_move is not None:
+            states = math.inf if states_in_memory is None else states_in_memory
+            self._memories = Memories(workers, states)
+            self.waiting = Waiting(
+                home=self._memories.home.get,
+                idle=lambda: sorted(self._idle),
+                plain=Plain(workers, states, size=lambda arm: 1),
+                switch_seconds=seconds_per_move,
+            )
 
     @property
     def free(self) -> int:
@@ -98,7 +145,12 @@ class Simulated:
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Give the pull to an idle worker and settle what will become of it."""
-        worker = heapq.heappop(self._idle)
+        worker, home = self._idle[0], None
+        if self._seconds_per_move is not None:
+            home = self._memories.take(pull.arm)
+            worker = home if home in self._idle else worker
+        self._idle.remove(worker)
+        heapq.heapify(self._idle)
         chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
         task = self._arms.task(pull, attempt)
         saved = task.known[0] if task.known else 0  # by whoever performed this search before
@@ -106,8 +158,13 @@ class Simulated:
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
             training *= self._slowdown
-        seconds = training + self._seconds_per_look
         work = Work(steps, training, self._seconds_per_look, f"worker {worker}", attempt)
+        if self._seconds_per_move is not None and steps < pull.upto and home != worker:
+            training += self._seconds_per_move
+            work = work._replace(
+                train_seconds=training, moves=1, move_seconds=self._seconds_per_move
+            )
+        seconds = training + self._seconds_per_look
 
         reached: int | None = None
         if chance[1] < self._failing:
@@ -144,6 +201,8 @@ class Simulated:
             results.append(result)
             if worker is not None:
                 heapq.heappush(self._idle, worker)
+                if self._seconds_per_move is not None and isinstance(result, Loss):
+                    self._memories.put(worker, result.pull.arm, result.value)
             if reached is not None:
                 self._level[result.pull.arm] = reached
         return results

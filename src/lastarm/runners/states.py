@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import pickle
 from contextlib import suppress
-from math import inf
+from math import inf, isfinite
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -15,19 +17,27 @@ from lastarm.events import Pull, Saved
 
 
 class Held(NamedTuple):
-    """A state in memory, how far it is trained, and about how large it is."""
+    """A state in memory, how far it is trained, about how large it is, and its loss there."""
 
     state: Any
     level: int
     size: int
+    loss: float
 
 
 class States:
     """Keeps states in memory while they fit into so many bytes, and in a folder otherwise.
 
+    The highest loss goes first: arms that will not be asked for again are among those. So when a
+    rung ends that keeps as many arms as fit, or more, all that are in memory go on.
+
     With `always`, every state is written to the folder as well. A state that cannot be written
     stays in memory, whatever its size. What memory has no room for takes `disk` bytes at most; the
     oldest go first, and are trained again if they are asked for.
+
+    For the pull that was last taken from here: whether its state had to be loaded (`moves`), what
+    that took, with writing others out to make room (`move_seconds`), and whose states these were
+    (`let_go`).
     """
 
     def __init__(
@@ -36,10 +46,15 @@ class States:
         self._folder = folder
         self._memory, self._disk = memory, disk
         self._always = always
-        self._held: dict[int, Held] = {}  # arm → its state, the one kept last comes last
+        self._held: dict[int, Held] = {}  # arm → its state
+        self._by_loss: list[
+            tuple[float, int, int]
+        ] = []  # a heap: -loss, -arm, level; some are old
         self._measured: dict[int, tuple[int, int]] = {}  # arm → level and size when measured
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
         self._in_memory = self._on_disk = 0
+        self.moves, self.move_seconds = 0, 0.0
+        self.let_go: list[int] = []
 
     def take(self, pull: Pull, known: tuple[int, Saved] | None) -> tuple[Any, int]:
         """The arm's state and level, the furthest that does not go past the pull; else (_, 0).
@@ -47,19 +62,24 @@ class States:
         It is taken out, so that a state which a failed pull left half changed is never used again.
         `known` is what the arm's furthest checkpoint is.
         """
+        self.moves, self.move_seconds = 0, 0.0
+        self.let_go = []
         held = self._let_go(pull.arm)
         # Another worker may have gone further with this arm since.
         if held and (known[0] if known else 0) <= held.level <= pull.upto:
             return held.state, held.level
         state, level = None, 0
+        began = perf_counter()
         for at, saved in filter(None, (self._moved.get(pull.arm), known)):
             if self._folder and level < at <= pull.upto:
                 with suppress(CheckpointLost):
                     state, level = self._folder.load(Pull(pull.arm, at), saved), at
         self._remove_moved(pull.arm)
+        if level:
+            self.moves, self.move_seconds = 1, perf_counter() - began
         return state, level
 
-    def keep(self, pull: Pull, state: Any) -> Saved | None:
+    def keep(self, pull: Pull, state: Any, loss: float) -> Saved | None:
         """Keep the state of an arm after a pull; what its checkpoint is, if there is one."""
         saved = self._folder.save(pull, state) if self._folder and self._always else None
         level, _ = self._measured.get(pull.arm, (0, 0))
@@ -68,21 +88,34 @@ class States:
         elif self._memory < inf and pull.upto >= 2 * level:
             # It costs about as much as writing, so do it rarely.
             self._measured[pull.arm] = pull.upto, size_of(state)
-        self.put_back(pull, state)
-        while self._in_memory > self._memory and self._make_room():
-            pass
+        self.put_back(pull, state, loss if isfinite(loss) else inf)
+        if self._in_memory > self._memory:
+            began = perf_counter()
+            while self._in_memory > self._memory and self._make_room():
+                pass
+            self.move_seconds += perf_counter() - began
         return saved
 
-    def put_back(self, pull: Pull, state: Any) -> None:
-        """Hold a state in memory, without more ado."""
+    def put_back(self, pull: Pull, state: Any, loss: float = -inf) -> None:
+        """Hold a state in memory, without more ado; where no loss is known, for another try."""
         self._let_go(pull.arm)
         _, size = self._measured.get(pull.arm, (0, 0))
-        self._held[pull.arm] = Held(state, pull.upto, size)
+        held = Held(state, pull.upto, size, loss)
+        self._held[pull.arm] = held
         self._in_memory += size
+        if self._memory < inf:
+            heapq.heappush(self._by_loss, _place(pull.arm, held))
+            if len(self._by_loss) > 2 * len(self._held) + 100:
+                self._by_loss = [_place(arm, held) for arm, held in self._held.items()]
+                heapq.heapify(self._by_loss)
 
     def held(self, arm: int) -> Held | None:
         """What is in memory of an arm."""
         return self._held.get(arm)
+
+    def size(self, arm: int) -> int:
+        """About how large an arm's state was when it was last measured."""
+        return self._measured.get(arm, (0, 0))[1]
 
     def get(self, pull: Pull) -> Any:
         """The state of an arm at that level, or None if it is not at hand."""
@@ -95,13 +128,18 @@ class States:
         return None
 
     def _make_room(self) -> bool:
-        """Let go of the state that was kept longest ago, if any can be let go of."""
-        for arm, held in self._held.items():
+        """Let go of the state with the highest loss, if any can be let go of."""
+        while self._by_loss:
+            _, minus_arm, level = heapq.heappop(self._by_loss)
+            arm, held = -minus_arm, self._held.get(-minus_arm)
+            if held is None or held.level != level:
+                continue  # it was taken since, and kept at another level
             if not held.size or self._folder is None:
                 continue
             if not self._always and not self._move(Pull(arm, held.level), held.state):
                 continue
             self._let_go(arm)
+            self.let_go.append(arm)
             return True
         return False
 
@@ -126,6 +164,10 @@ class States:
             level, saved = self._moved.pop(arm)
             self._on_disk -= saved.size
             self._folder.remove(Pull(arm, level))
+
+
+def _place(arm: int, held: Held) -> tuple[float, int, int]:
+    return -held.loss, -arm, held.level
 
 
 def size_of(state: Any) -> int:

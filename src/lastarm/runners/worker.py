@@ -47,11 +47,15 @@ class Setup(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a task, how far the arm's state is here, and how many bytes are in use."""
+    """What became of a task, how far the arm's state is here, and how many bytes are in use.
+
+    States of the arms that were `let_go` are in memory no more.
+    """
 
     result: Told
     level: int  # 0 if there is no state
     resident: int
+    let_go: tuple[int, ...] = ()
 
 
 class Ready(NamedTuple):
@@ -119,7 +123,8 @@ def main() -> None:
                 if monotonic() > looked + 0.1:  # asking takes time, too
                     looked, resident = monotonic(), _resident()
                 held = states.held(told.pull.arm)
-                message: Done | Broken = Done(told, held.level if held else 0, resident)
+                level, let_go = held.level if held else 0, tuple(states.let_go)
+                message: Done | Broken = Done(told, level, resident, let_go)
             except CheckpointNotWritten as error:
                 message = Broken(error)
             busy.clear()
