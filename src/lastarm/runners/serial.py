@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 from lastarm.errors import whole_number
@@ -29,12 +28,12 @@ class Serial:
         self._performer = Performer(arms.trainer, self._states)
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[Task] = []
-        memory = arms.memory if arms.index else inf
-        self.waiting = Waiting(
-            home=lambda arm: HERE[0] if self._states.held(arm) else None,
-            idle=lambda: HERE,
-            plain=Plain(1, memory, self._states.size),
-        )
+        if arms.index:  # else, all states stay in memory
+            self.waiting = Waiting(
+                home=lambda arm: HERE[0] if self._states.held(arm) else None,
+                idle=lambda: HERE,
+                plain=Plain(1, arms.memory, self._states.size),
+            )
 
     @property
     def free(self) -> int:

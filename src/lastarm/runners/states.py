@@ -47,9 +47,9 @@ class States:
         self._memory, self._disk = memory, disk
         self._always = always
         self._held: dict[int, Held] = {}  # arm → its state
-        self._by_loss: list[
-            tuple[float, int, int]
-        ] = []  # a heap: -loss, -arm, level; some are old
+        # A heap, once memory was full: -loss, -arm and level of what is held, or was.
+        self._by_loss: list[tuple[float, int, int]] = []
+        self._ranked = False  # whether all that is held is in it
         self._measured: dict[int, tuple[int, int]] = {}  # arm → level and size when measured
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
         self._in_memory = self._on_disk = 0
@@ -91,6 +91,12 @@ class States:
         self.put_back(pull, state, loss if isfinite(loss) else inf)
         if self._in_memory > self._memory:
             began = perf_counter()
+            if not self._ranked:
+                self._ranked = True
+                self._by_loss = [
+                    (-held.loss, -arm, held.level) for arm, held in self._held.items()
+                ]
+                heapq.heapify(self._by_loss)
             while self._in_memory > self._memory and self._make_room():
                 pass
             self.move_seconds += perf_counter() - began
@@ -103,11 +109,9 @@ class States:
         held = Held(state, pull.upto, size, loss)
         self._held[pull.arm] = held
         self._in_memory += size
-        if self._memory < inf:
-            heapq.heappush(self._by_loss, _place(pull.arm, held))
-            if len(self._by_loss) > 2 * len(self._held) + 100:
-                self._by_loss = [_place(arm, held) for arm, held in self._held.items()]
-                heapq.heapify(self._by_loss)
+        if self._ranked:
+            heapq.heappush(self._by_loss, (-loss, -pull.arm, pull.upto))
+            self._ranked = len(self._by_loss) < 2 * len(self._held) + 100  # else, begin anew
 
     def held(self, arm: int) -> Held | None:
         """What is in memory of an arm."""
@@ -164,10 +168,6 @@ class States:
             level, saved = self._moved.pop(arm)
             self._on_disk -= saved.size
             self._folder.remove(Pull(arm, level))
-
-
-def _place(arm: int, held: Held) -> tuple[float, int, int]:
-    return -held.loss, -arm, held.level
 
 
 def size_of(state: Any) -> int:
