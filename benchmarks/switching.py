@@ -44,10 +44,12 @@ def main() -> None:
     print("| workers | states in memory of each | moves: plain | as asked | ours |", end="")
     print(" seconds: as asked | ours |\n| --- | --- | --- | --- | --- | --- | --- |")
     for workers, memory in [(1, 8), (2, 4), (4, 2), (2, None), (4, None), (8, None)]:
-        given = {"workers": workers, "states_in_memory": memory, "seconds_per_move": MOVE}
+        given: dict[str, Any] = {"workers": workers, "states_in_memory": memory}
         moves, seconds, digests = [], [], []
         for make in (as_asked, Simulated):
-            results = [found(seed, partial(make, **given)) for seed in SEEDS]
+            results = [
+                found(seed, partial(make, seconds_per_move=MOVE, **given)) for seed in SEEDS
+            ]
             moves.append(np.mean([result.spent.moves for result in results]))
             clocks = [result.utilisation for result in results]
             seconds.append(np.mean([clock.seconds for clock in clocks if clock]))

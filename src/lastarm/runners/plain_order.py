@@ -41,7 +41,6 @@ class Plain:
         """Whether the next in turn, which is to train this arm, has to have its state moved."""
         worker = self._turn % len(self._shelves)
         self._turn += 1
-        self._make_room(worker)
         at = self._at.get(arm)
         size = 0.0
         if at is not None and at != ON_DISK:
@@ -52,6 +51,7 @@ class Plain:
         self._shelves[worker][arm] = size
         self._used[worker] += size
         self._at[arm] = worker
+        self._make_room(worker)
         return at is not None and at != worker
 
     def trained(self, arm: int, size: float) -> None:
@@ -61,6 +61,7 @@ class Plain:
         if at != ON_DISK:
             self._used[at] += size - self._shelves[at][arm]
             self._shelves[at][arm] = size
+            self._make_room(at)
 
     def _make_room(self, worker: int) -> None:
         shelf = self._shelves[worker]
