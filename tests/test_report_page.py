@@ -207,6 +207,8 @@ def test_an_arm_can_be_picked_anywhere(
     page.keyboard.press("Enter")
     expect(int(fourth.get_attribute("data-arm")))
     assert title.evaluate("title => title === document.activeElement")
+    page.keyboard.press("Escape")
+    assert fourth.locator("button").evaluate("arm => arm === document.activeElement")
 
     number = page.evaluate(
         "document.querySelector('#panels .mark-symbol path').__data__.datum.arm"
@@ -238,7 +240,9 @@ def test_the_table_sorts_by_any_heading(open_page: Open, report: Path) -> None:
         cells = page.locator(f"#arms-table tbody td:nth-child({place})").all_inner_texts()
         return [cell for cell in cells if cell]
 
-    for place, of in ((4, "pulls"), (5, "loss"), (7, None)):
+    placed = page.locator("#arms-table th[aria-sort]")
+    assert (placed.inner_text(), placed.get_attribute("aria-sort")) == ("place", "ascending")
+    for place, of in ((3, "loss"), (4, "pulls"), (7, None)):
         button = page.locator(f"#arms-table th:nth-child({place}) button")
         assert of is None or button.inner_text() == of
         button.click()
@@ -250,6 +254,70 @@ def test_the_table_sorts_by_any_heading(open_page: Open, report: Path) -> None:
         )
         heading = page.locator(f"#arms-table th:nth-child({place})")
         assert heading.get_attribute("aria-sort") == "descending"
+
+
+PLACES = """
+() => [...document.querySelectorAll("main :not(svg *)")].map((element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x, y + scrollY, width, height].map(Math.round).join(" ");
+})
+"""
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_picking_an_arm_moves_nothing(open_page: Open, report: Path, size: dict[str, Any]) -> None:
+    page = open_page(report, **size)
+    row = page.locator("#arms-table tbody tr").first
+    row.scroll_into_view_if_needed()
+    before = page.evaluate(PLACES), page.evaluate("scrollY")
+    row.click()
+    page.wait_for_selector("#story-chart svg", state="attached")
+    assert (page.evaluate(PLACES), page.evaluate("scrollY")) == before
+
+
+@pytest.mark.parametrize(("size", "seen"), [(PHONE, 5), (DESKTOP, 13)], ids=["phone", "desktop"])
+def test_the_columns_that_matter_are_seen_without_scrolling(
+    open_page: Open, report: Path, size: dict[str, Any], seen: int
+) -> None:
+    page = open_page(report, **size)
+    names = page.locator("#arms-table thead th").all_inner_texts()
+    assert names[:6] == ["arm", "place", "loss", "pulls", "fate", "seconds"]
+    whole = page.locator("#arms-table thead th").evaluate_all(
+        "cells => { const edge = cells[0].closest('.scroll').getBoundingClientRect().right;"
+        " return cells.map((cell) => cell.getBoundingClientRect().right <= edge); }"
+    )
+    assert whole[:seen] == seen * [True]
+    page.locator("#arms-table").evaluate("table => table.parentElement.scrollBy(999, 0)")
+    assert page.locator("#arms-table tbody button").first.is_visible()
+    edge = page.locator("#arms .scroll").bounding_box()["x"]
+    assert page.locator("#arms-table tbody th").first.bounding_box()["x"] <= edge + 2  # it stays
+
+
+def test_a_finger_finds_what_it_can_press(open_page: Open, report: Path) -> None:
+    page = open_page(report, **PHONE)
+    heights = page.locator("nav a, summary, #arms-table tbody tr").evaluate_all(
+        "places => places.map((place) => place.getBoundingClientRect().height)"
+    )
+    assert min(height for height in heights if height) >= 34
+
+
+def test_every_colour_of_a_chart_is_in_its_key(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    for chart in ("rungs-arms", "rungs-pulls", "rungs-seconds", "timeline-chart"):
+        used, named = (
+            set(page.locator(where).evaluate_all(f"parts => parts.map((p) => {colour})"))
+            for where, colour in (
+                (f"#{chart} .mark-rect path", "getComputedStyle(p).fill"),
+                (
+                    f"ul:has(+ #{chart}) i:not(.blank)",
+                    "getComputedStyle(p).backgroundColor",
+                ),
+            )
+        )
+        assert used == named
+    key = page.locator("ul:has(+ #audit-chart)").inner_text()
+    assert "close call" in key
+    assert "still moved" in key
 
 
 def test_zooming_moves_the_curves_and_a_double_click_brings_them_back(

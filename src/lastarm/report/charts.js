@@ -15,14 +15,14 @@ function rungCharts() {
       { value: Math.max(0, rung.arms - rung.on), look: "rest",
         tip: `${number(rung.arms)} arms, of which ${number(rung.arms - rung.on)} did not go on` }])],
     ["rungs-pulls", "pulls at each rung", parts((rung) => [
-      { value: rung.pulls, look: "rest", tip: `${number(rung.pulls)} pulls` }])],
+      { value: rung.pulls, look: "on", tip: `${number(rung.pulls)} pulls` }])],
   ];
   if (time) charts.push(["rungs-seconds", "seconds at each rung", parts((rung) => [
-    { value: rung.train_seconds, look: "rest", tip: `${number(rung.train_seconds)} s training` },
-    { value: rung.loss_seconds, look: "on", tip: `${number(rung.loss_seconds)} s looking` }])]);
+    { value: rung.train_seconds, look: "on", tip: `${number(rung.train_seconds)} s training` },
+    { value: rung.loss_seconds, look: "look", tip: `${number(rung.loss_seconds)} s looking` }])]);
 
   const colour = { field: "look", type: "nominal",
-    scale: { domain: ["on", "rest"], range: ["var(--bar)", "var(--faint)"] } };
+    scale: { domain: ["on", "rest", "look"], range: ["var(--bar)", "var(--faint)", "var(--deep)"] } };
   const bars = rungs.length <= 40 && told.narrowing.compared;
   const labels = named(rungs.map((rung) => rung.label));
   return charts.map(([id, what, values]) => draw(id, `Chart of ${what}`, bars ? {
@@ -45,21 +45,21 @@ function rungCharts() {
 }
 
 function importanceChart() {
-  const values = told.parameters.slice(0, 12).map((parameter, row) => ({ row, share: parameter.importance,
-    tip: `${parameter.name}: ${Math.round(100 * parameter.importance)} %` }));
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const values = told.parameters.slice(0, 12).map(({ name, importance }, row) => ({ row, share: importance,
+    said: percent(importance), tip: `${name}: ${percent(importance)}` }));
   const names = told.parameters.slice(0, 12).map((parameter) => parameter.name);
   return draw("importance-chart", "How much each setting explains, as a share", {
     data: { values }, params: named(names), height: rows(values.length, 99),
     encoding: {
       y: { field: "row", type: "ordinal", title: null,
         axis: { labelExpr, labelLimit: 140, ticks: false, domain: false, labelOverlap: false } },
-      x: { field: "share", type: "quantitative", scale: { domain: [0, 1] }, title: null,
-        axis: { format: ".0%", tickCount: 4, domain: false } },
+      x: { field: "share", type: "quantitative", scale: { domain: [0, 1] }, axis: null },
       tooltip: { field: "tip", type: "nominal" },
     },
     layer: [
       { mark: { type: "bar", height: { band: 0.6 } } },
-      { mark: { type: "text", align: "left", dx: 6 }, encoding: { text: { field: "share", format: ".0%" } } },
+      { mark: { type: "text", align: "left", dx: 6 }, encoding: { text: { field: "said" } } },
     ],
   });
 }
@@ -69,7 +69,8 @@ function settingChart(element, parameter, place) {
   const options = parameter.kind === "option" ? parameter.options : null;
   const spread = (arm) => ((arm * 0.618034) % 1 - 0.5) * 0.5;
   const values = told.arms.filter((arm) => arm.values[place] !== null && arm.loss !== null)
-    .map((arm) => ({ arm: arm.arm, loss: arm.loss, faint: 0.15 + 0.75 * arm.far ** 2, tip: armTip(arm),
+    .map((arm, _, { length }) => ({ arm: arm.arm, loss: arm.loss,
+      faint: (0.15 + 0.75 * arm.far ** 2) * Math.min(1, (200 / length) ** 0.5), tip: armTip(arm),
       value: options ? options.indexOf(arm.values[place]) + spread(arm.arm) : arm.values[place] }));
   const axis = options
     ? { values: options.map((_, index) => index), labelExpr, labelLimit: 90, grid: false, ticks: false, labelAngle: options.length > 4 ? -30 : 0, labelOverlap: options.length > 10 }
@@ -102,6 +103,9 @@ function timelineChart() {
     const looking = { row, arm, from: trained, to: until, look: "look", tip: `${who}\nlooking ${span(trained, until)}` };
     return until > trained ? [training, looking] : [training];
   });
+  const merged = stints.some(([, , , , arm]) => arm === null);
+  document.getElementById("timeline-look").hidden = merged;
+  if (merged) document.getElementById("timeline-work").textContent = "training, or looking at losses";
   return draw("timeline-chart", `When each of ${workers.length} workers worked`, {
     data: { values }, height: rows(workers.length, 12),
     params: [...named(workers), ...zoomable(["x"])],
@@ -111,8 +115,9 @@ function timelineChart() {
         axis: { labelExpr, labelLimit: 110, ticks: false, domain: false } },
       x: { field: "from", type: "quantitative", scale: { domain: [0, seconds], nice: false }, title: "seconds", axis: { tickCount: 6 } },
       x2: { field: "to" },
-      color: { condition: { test: isPicked, value: "var(--accent)" }, field: "look", type: "nominal",
-        scale: { domain: ["train", "look"], range: ["var(--bar)", "var(--soft)"] } },
+      color: { field: "look", type: "nominal",
+        scale: { domain: ["train", "look"], range: ["var(--bar)", "var(--deep)"] } },
+      opacity: { condition: { test: `picked === -1 || ${isPicked}`, value: 1 }, value: 0.3 },
       tooltip: { field: "tip", type: "nominal" },
     },
   });
@@ -128,7 +133,7 @@ function auditChart() {
     encoding: {
       x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "dropped after so many pulls",
         axis: { ...levelTicks(), grid: false } },
-      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "had to fall by", axis: ticks(margin, 5) },
+      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "would have had to fall by", axis: ticks(margin, 5) },
     },
     layer: [
       { data: { values: line }, mark: { type: "line", color: "var(--soft)", strokeDash: [4, 3], clip: true,
@@ -136,7 +141,7 @@ function auditChart() {
       { data: { values }, params: zoomable(["x", "y"]),
         mark: { type: "point", filled: true, opacity: 0.75, clip: true, cursor: "pointer" },
         encoding: {
-          color: { condition: [{ test: isPicked, value: "var(--ink)" }, { test: "datum.close", value: "var(--accent)" }],
+          color: { condition: [{ test: isPicked, value: "var(--ink)" }, { test: "datum.close", value: "var(--close)" }],
             value: "var(--bar)" },
           size: { condition: { test: isPicked, value: 90 }, value: 30 },
           tooltip: { field: "tip", type: "nominal" },
@@ -152,10 +157,10 @@ function storyChart(arm) {
   const best = armsByNumber.get(won);
   const values = [...(best && best !== arm ? points(best, "best") : []), ...points(arm, "own")];
   return draw("story-chart", `Learning curve of arm ${arm.arm}`, {
-    data: { values }, height: 120,
+    data: { values }, height: 140,
     mark: { type: "line", point: { size: 18, filled: true }, clip: true },
     encoding: {
-      x: { field: "pulls", type: "quantitative", scale: scaled(told.axes.level), title: null, axis: { ...ticks(told.axes.level, 4), grid: false } },
+      x: { field: "pulls", type: "quantitative", scale: scaled(told.axes.level), title: null, axis: { ...levelTicks(), grid: false } },
       y: { field: "loss", type: "quantitative", scale: scaled(told.axes.loss), title: null, axis: ticks(told.axes.loss, 3) },
       color: { field: "who", type: "nominal", scale: { domain: ["best", "own"], range: ["var(--accent)", "var(--ink)"] } },
     },

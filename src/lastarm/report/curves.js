@@ -24,7 +24,7 @@ function curvesChart() {
     groups.set(look, [...(groups.get(look) ?? []), pathOf(points)]);
   }
   const lines = [...groups].map(([look, paths]) =>  // where there are many, each is fainter
-    ({ path: paths.join(""), faint: look * Math.min(1, (60 / paths.length) ** 0.4) }));
+    ({ path: paths.join(""), faint: look * Math.min(1, (60 / paths.length) ** 0.7) }));
   const ends = curves.map(({ arm }) => {
     const last = arm.losses.findLastIndex((value) => value !== null);
     return { arm: arm.arm, pulls: arm.levels[last], loss: arm.losses[last], faint: 0.25 + 0.6 * arm.far ** 2,
@@ -32,7 +32,8 @@ function curvesChart() {
   }).reverse();  // the best are drawn last
   const counts = new Map();
   for (const rung of told.narrowing.rungs) counts.set(rung.level, (counts.get(rung.level) ?? 0) + rung.arms);
-  const marked = counts.size <= 14 ? [...counts].map(([pulls, arms]) => ({ pulls, arms })) : [];
+  const marked = counts.size <= 14 ? [...counts].map(([pulls, arms], place) =>
+    ({ pulls, arms: place ? number(arms) : `${number(arms)} arms` })) : [];
 
   const path = (name, data, look) => ({
     type: "path", name, from: { data }, clip: true, interactive: false,

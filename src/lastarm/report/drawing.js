@@ -29,7 +29,7 @@ function tipOf(arm) {
 const axisStyle = {
   labelColor: "var(--soft)", titleColor: "var(--soft)", gridColor: "var(--line)",
   tickColor: "var(--line)", domainColor: "var(--line)", titleFontWeight: "normal",
-  labelFontSize: 12, titleFontSize: 12, labelOverlap: true, titlePadding: 8,
+  labelFontSize: 12, titleFontSize: 12, labelOverlap: true, labelPadding: 5, titlePadding: 8,
 };
 const config = {
   background: null, font: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",

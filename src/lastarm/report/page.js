@@ -27,16 +27,18 @@ function fillConfig(list, arm) {
     [make("dt", {}, quoted(name)), make("dd", {}, quoted(number(value)))]));
 }
 
-function armButton(arm) {
-  const button = make("button", { type: "button", class: "link" }, `arm ${arm}`);
+function armButton(arm, label = `arm ${arm}`) {
+  const button = make("button", { type: "button", class: "link", "aria-label": `arm ${arm}` }, label);
   button.addEventListener("click", (event) => { event.stopPropagation(); pickArm(arm, true); });
   return button;
 }
 
+let opener = null;  // where the keyboard was, to be given back
 function pickArm(arm, focus = false) {
   const found = armsByNumber.get(arm);
   if (!found) return;
   picked = arm;
+  if (!at("story-panel").contains(document.activeElement)) opener = document.activeElement;
   at("story-panel").hidden = false;
   document.body.classList.add("with-story");
   at("story-title").textContent = `Arm ${arm}`;
@@ -45,6 +47,7 @@ function pickArm(arm, focus = false) {
   at("story-text").replaceChildren(...paragraphs(found.story));
   fillConfig(at("story-config"), found);
   at("story-chart").hidden = !found.losses.some((loss) => loss !== null);
+  at("story-key").hidden = at("story-chart").hidden || arm === won;
   redrawStory(found);
   showPicked();
   if (focus) at("story-title").focus({ preventScroll: true });
@@ -58,7 +61,9 @@ async function redrawStory(arm) {
 }
 
 function dropPick() {
+  if (picked === -1) return;
   picked = -1;
+  if (at("story-panel").contains(document.activeElement)) opener.focus({ preventScroll: true });
   at("story-panel").hidden = true;
   document.body.classList.remove("with-story");
   showPicked();
@@ -74,7 +79,7 @@ function showPicked() {
   }
 }
 
-function fillTable(table, columns, rows, caption) {
+function fillTable(table, columns, rows) {
   const body = make("tbody");
   const heads = columns.map((column) => {
     const cell = make("th", { scope: "col", class: column.text ? "text" : "" });
@@ -101,9 +106,9 @@ function fillTable(table, columns, rows, caption) {
     return cell;
   });
   for (const row of rows) {
-    row.element = make("tr", {}, ...columns.map((column) => {
+    row.element = make("tr", {}, ...columns.map((column, place) => {
       const shown = column.shown(row);
-      const cell = document.createElement("td");
+      const cell = place ? make("td") : make("th", { scope: "row" });
       if (column.text) cell.className = "text";
       cell.append(shown instanceof Node ? shown : number(shown));
       if (typeof shown === "string" && shown.length > 24) cell.title = shown;
@@ -111,25 +116,26 @@ function fillTable(table, columns, rows, caption) {
     }));
     body.append(row.element);
   }
-  table.append(make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads)), body);
+  table.append(make("thead", {}, make("tr", {}, ...heads)), body);
 }
 
 function fillArms() {
   const own = [
+    { name: "arm", shown: (row) => armButton(row.arm, String(row.arm)), sorted: (row) => row.arm },
     { name: "place", shown: (row) => row.place, sorted: (row) => row.place },
-    { name: "arm", shown: (row) => armButton(row.arm), sorted: (row) => row.arm },
-    { name: "fate", text: true, shown: (row) => row.fate, sorted: (row) => row.fate },
-    { name: "pulls", shown: (row) => row.pulls, sorted: (row) => row.pulls },
     { name: "loss", shown: (row) => row.said, sorted: (row) => row.loss },
-    { name: "seconds", shown: (row) => row.seconds, sorted: (row) => row.seconds },
+    { name: "pulls", shown: (row) => row.pulls, sorted: (row) => row.pulls },
+    { name: "fate", text: true, shown: (row) => row.fate, sorted: (row) => row.fate },
+    { name: "seconds", shown: (row) => Number(row.seconds.toPrecision(3)), sorted: (row) => row.seconds },
   ].filter(({ name }) => name !== "seconds" || told.arms.some((arm) => arm.seconds));
   const settings = told.parameters.map((parameter, place) => ({ name: parameter.name,
     text: parameter.kind === "option" || parameter.kind === "text",
     shown: (row) => row.values[place], sorted: (row) => row.values[place] }));
   const rows = told.arms.map((arm, index) => ({ ...arm, place: index + 1 }));
-  fillTable(at("arms-table"), [...own, ...settings], rows,
-    `${number(rows.length)} arms: the recommended one, then those that came furthest with the lowest loss`);
-  at("arms-table").parentElement.classList.toggle("many", rows.length > 200);
+  fillTable(at("arms-table"), [...own, ...settings], rows);
+  at("arms-table").querySelector("th:nth-child(2)").setAttribute("aria-sort", "ascending");
+  at("arms-words").textContent = `${number(rows.length)} arms: the recommended one, then those that came `
+    + "furthest with the lowest loss. Sort by a heading; pick an arm to read its story.";
   for (const row of rows) {
     row.element.dataset.arm = row.arm;
     row.element.classList.toggle("won", row.arm === won);
@@ -138,14 +144,15 @@ function fillArms() {
 }
 
 function fillAnswer() {
-  const { arm, loss, level, test_loss: test, runner_up: next, cost } = told.answer;
+  const { arm, level, test_loss: test, runner_up: next, cost } = told.answer;
   const best = armsByNumber.get(arm);
   fillFacts(at("answer-facts"), best ? [
-    ["loss", number(loss), `after ${number(level)} pulls`],
+    ["loss", best.said, `after ${number(level)} pulls`],
     ...(test === null ? [] : [["test loss", number(test), told.looked]]),
     ...told.spending.facts.slice(0, 1),
   ] : []);
   if (best) fillConfig(at("answer-config"), best);
+  at("cost").hidden = !cost.length;
   at("cost").append(...paragraphs(cost));
   if (next === null) return;
   at("runner-up").hidden = false;
@@ -163,7 +170,7 @@ function fillRungs() {
     column("pulls", (rung) => rung.pulls), column("seconds", (rung) => rung.train_seconds + rung.loss_seconds),
     column("lowest loss", (rung) => rung.best), column("of arm", (rung) => rung.best_arm),
     column("last to go on", (rung) => rung.cut),
-  ], told.narrowing.rungs.map((rung) => ({ ...rung })), "Rung by rung");
+  ], told.narrowing.rungs.map((rung) => ({ ...rung })));
 }
 
 function fillSettings() {
@@ -226,7 +233,8 @@ async function fillPage() {
   at("notes").append(...paragraphs(told.notes));
   const outside = told.axes.loss.outside;
   at("curves-note").textContent =
-    (touched ? "" : "Drag to move, Ctrl and wheel (or pinch) to zoom, double-click to go back. ") + (outside ? `${number(outside)} losses lie above the picture.` : "");
+    (touched ? "" : "Drag to move, Ctrl and wheel (or pinch) to zoom, double-click to go back. ")
+    + (outside ? `${number(outside)} losses lie above the picture.` : "");
   fillAnswer();
   fillRungs();
   fillSpending();
@@ -251,6 +259,8 @@ async function fillPage() {
   }
   drawn = views.length;
   document.body.dataset.drawn = drawn;
+  await breath();
+  at("arms-table").parentElement.classList.remove("later");  // a long table takes long to lay out
 }
 
 fillPage();
