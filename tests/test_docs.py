@@ -6,8 +6,9 @@ A page is a story: its blocks run in their order, in an empty folder of its own.
 - `sh` is run as it is (but `make` only says what it would do). A `text` straight after it is what
   it prints, as in doctests: `...` stands for anything. In a `text about` every number stands for
   any number, since losses and times are not the same everywhere. Any other `text` is a drawing.
-- `{code-block}` and `{literalinclude}` with a `:caption:` put a file of that name into the folder.
-- `{literalinclude}` without one shows a file of examples/, which tests/test_examples.py runs.
+- `{code-block}` with a `:caption:` puts a file of that name into the folder.
+- `python` or `sh` with the name of a file of examples/, which tests/test_examples.py runs, shows
+  lines of it, in its order, and puts it into the folder.
 """
 
 import doctest
@@ -18,6 +19,7 @@ import subprocess
 import sys
 from itertools import zip_longest
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 import pytest
@@ -64,6 +66,8 @@ def run(page: Path, found: list[Block], folder: Path) -> None:
     for block, following in zip_longest(found, found[1:]):
         where = f"{page.relative_to(ROOT)}:{block.line}"
         match block.kind:
+            case "python" | "sh" if block.argument:
+                shutil.copy(exemplified(block, where), folder)
             case "python":
                 doctested(block.text, names, where)
             case "sh":
@@ -73,14 +77,23 @@ def run(page: Path, found: list[Block], folder: Path) -> None:
                 pass
             case "{code-block}" if "caption" in block.options:
                 (folder / block.options["caption"]).write_text(block.text)
-            case "{literalinclude}":
-                shown = (page.parent / block.argument).resolve()
-                assert shown.is_relative_to(ROOT / "examples"), f"{where}: nobody runs {shown}"
-                assert shown.is_file(), f"{where}: there is no {shown}"
-                if "caption" in block.options:
-                    shutil.copy(shown, folder / block.options["caption"])
             case kind if kind not in OF_SPHINX:
                 pytest.fail(f"{where}: nobody knows how to run a block of the kind {kind!r}")
+
+
+def exemplified(block: Block, where: str) -> Path:
+    """The example that a block shows lines of; some may be left out, and all moved to the left."""
+    shown = (ROOT / block.argument).resolve()
+    assert shown.is_relative_to(ROOT / "examples"), f"{where}: nobody runs {shown}"
+    assert shown.is_file(), f"{where}: there is no {shown}"
+
+    def within(margin: str) -> bool:
+        rest = iter(shown.read_text().splitlines())
+        return all(line in rest for line in indent(block.text, margin).splitlines())
+
+    assert block.text.strip(), f"{where}: it shows nothing of {shown}"
+    assert within("") or within("    "), f"{where}: these are not lines of {shown}"
+    return shown
 
 
 def doctested(text: str, names: dict[str, Any], where: str) -> None:
@@ -144,8 +157,11 @@ def test_every_block_of_the_page_runs(
         "```ruby\n1\n```",
         "```\n1\n```",
         "```{code-block} python\nprint(1)\n```",
-        "```{literalinclude} ../pyproject.toml\n```",
-        "```{literalinclude} ../examples/no_such_file.py\n```",
+        "```python pyproject.toml\n[project]\n```",
+        "```python examples/no_such_file.py\n1\n```",
+        "```python examples/cluster.py\nimport no_such_line\n```",
+        "```python examples/cluster.py\n```",
+        "```{literalinclude} ../examples/cluster.py\n```",
         ":::{note}\n```python\n>>> 1 + 1\n3\n```\n:::",
     ],
 )

@@ -21,14 +21,14 @@ def main() -> None:
         )
         chromium = shutil.which("chromium") or "/usr/bin/chromium"
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 760})
+        page = browser.new_page(viewport={"width": 1280, "height": 980})
         page.goto(report.as_uri())
         page.wait_for_selector("body[data-drawn]", state="attached")
         page.locator("#runner-up button").click()
         page.locator("#curves").evaluate(
             "section => scrollTo({ top: section.offsetTop + 32, behavior: 'instant' })"
         )
-        page.wait_for_timeout(1000)  # for the charts to make room for the story
+        page.wait_for_selector("#story-chart svg")
         page.screenshot(path=Path(__file__).with_suffix(".png"))
         browser.close()
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Approximates the square root of two by gradient descent: a program that knows nothing of lastarm.
+# Approximates the square root of two by gradient descent:
 #   train.sh STEP MOMENTUM UPTO STATE
-# It goes on from what it left in the folder STATE, until it has made UPTO steps in all, and prints
-# its loss as its last line.
+# It goes on from what it left in the folder STATE, until it has made UPTO
+# steps in all, and prints its loss as its last line.
 touch "$4/progress"
 awk -v step="$1" -v momentum="$2" -v upto="$3" '
     { n = $1; x = $2; v = $3 }
