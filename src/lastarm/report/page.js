@@ -126,7 +126,7 @@ function fillArms() {
     { name: "loss", shown: (row) => row.said, sorted: (row) => row.loss },
     { name: "pulls", shown: (row) => row.pulls, sorted: (row) => row.pulls },
     { name: "fate", text: true, shown: (row) => row.fate, sorted: (row) => row.fate },
-    { name: "seconds", shown: (row) => Number(row.seconds.toPrecision(3)), sorted: (row) => row.seconds },
+    { name: "seconds", shown: (row) => Number(row.seconds.toFixed(3)), sorted: (row) => row.seconds },
   ].filter(({ name }) => name !== "seconds" || told.arms.some((arm) => arm.seconds));
   const settings = told.parameters.map((parameter, place) => ({ name: parameter.name,
     text: parameter.kind === "option" || parameter.kind === "text",
