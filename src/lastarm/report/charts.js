@@ -2,18 +2,19 @@
 
 // Bars, one a rung; where there are too many rungs, areas over the pulls of an arm.
 function rungCharts() {
-  const rungs = told.narrowing.rungs.map((rung, row) => ({ ...rung, row,
-    label: told.narrowing.rungs.at(-1).bracket > 1 ? `${rung.bracket}.${rung.number}` : `${rung.number}` }));
+  const rungs = told.narrowing.rungs.map((rung, row) => ({ ...rung, row }));
   const name = (rung) => `${rung.name}: ${number(rung.level)} pulls each`;
+  const counted = (rung) => `${number(rung.arms)} arms` +
+    (rung.already ? ` (${number(rung.already)} were that far already)` : "");
   const time = rungs.some((rung) => rung.train_seconds + rung.loss_seconds > 0);
   document.getElementById("rungs-time").hidden = !time;
   const parts = (fields) => rungs.flatMap((rung) => fields(rung).map((part, order) => ({ ...part, order,
     row: rung.row, label: rung.label, level: rung.level, tip: `${name(rung)}\n${part.tip}` })));
   const charts = [
     ["rungs-arms", "arms at each rung", parts((rung) => [
-      { value: rung.on, look: "on", tip: `${number(rung.arms)} arms, of which ${number(rung.on)} went on` },
+      { value: rung.on, look: "on", tip: `${counted(rung)}, of which ${number(rung.on)} went on` },
       { value: Math.max(0, rung.arms - rung.on), look: "rest",
-        tip: `${number(rung.arms)} arms, of which ${number(rung.arms - rung.on)} did not go on` }])],
+        tip: `${counted(rung)}, of which ${number(rung.arms - rung.on)} did not go on` }])],
     ["rungs-pulls", "pulls at each rung", parts((rung) => [
       { value: rung.pulls, look: "on", tip: `${number(rung.pulls)} pulls` }])],
   ];

@@ -31,7 +31,7 @@ function curvesChart() {
       out: arm.fate === "failed" || arm.fate === "diverged" };
   }).reverse();  // the best are drawn last
   const counts = new Map();
-  for (const rung of told.narrowing.rungs) counts.set(rung.level, (counts.get(rung.level) ?? 0) + rung.arms);
+  for (const rung of told.narrowing.rungs) counts.set(rung.level, (counts.get(rung.level) ?? 0) + rung.arms - rung.already);
   const marked = counts.size <= 14 ? [...counts].map(([pulls, arms], place) =>
     ({ pulls, arms: place ? number(arms) : `${number(arms)} arms` })) : [];
 

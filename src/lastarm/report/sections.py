@@ -11,9 +11,9 @@ from typing import Any
 from lastarm.ledger import Ledger, Spent
 from lastarm.report.axes import axis
 from lastarm.report.phrases import clean, counted, duration
-from lastarm.report.rungs import Course, Rung
+from lastarm.report.rungs import NO_RUNGS, SOME_ARMS, Course, Rung
 from lastarm.report.timeline import Timeline
-from lastarm.report.words import NO_RUNGS, Stories, closeness
+from lastarm.report.words import Stories, closeness
 from lastarm.theory import Audit
 from lastarm.utilisation import Utilisation
 
@@ -36,16 +36,38 @@ def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
             f"{stories.policy} has no rungs: it pulls an arm or two at a time. This is how many "
             "arms it took to each number of pulls."
         )
-    elif course.rungs[-1].bracket > 1:
-        what = "Extended, it begins" if len(stories.ledger.stretches) > 1 else "Brackets begin"
-        words += f" {what} anew: 2.1 is the first rung of the second time."
+    else:
+        words += _anew(course, stories)
     size = ceil(len(course.rungs) / MOST_RUNGS) or 1
     told = []
-    for _, bracket in groupby(course.rungs, key=lambda rung: rung.bracket):
+    for _, bracket in groupby(course.rungs, key=lambda rung: (rung.stretch, rung.bracket)):
         inside = sorted(bracket, key=lambda rung: rung.level)
         for start in range(0, len(inside), size):
             told.append(_rung(inside[start : start + size], stories))
     return {"words": words, "compared": stories.policy not in NO_RUNGS, "rungs": told}
+
+
+def _anew(course: Course, stories: Stories) -> str:
+    """How rungs are numbered where a search begins anew, and who is counted there."""
+    words = ""
+    if stories.stretches > 1:
+        words += " The search was extended, and begins anew, with its arms where they are."
+        if stories.brackets > 1:
+            words += " 2.1.1 is the first rung of the first bracket of the second stretch."
+        else:
+            words += " 2.1 is the first rung of the second stretch."
+    elif stories.brackets > 1:
+        words += " Brackets begin anew: 2.1 is the first rung of the second bracket."
+    if any(rung.already for rung in course.rungs):
+        words += (
+            " An arm that is past a rung already is compared there by its latest loss, at no cost."
+        )
+    if stories.stretches > 1 and stories.policy in SOME_ARMS:
+        words += (
+            f" {stories.policy} draws the arms of a bracket; which of them were past a rung "
+            "already is not in the journal, so those are missing there."
+        )
+    return words
 
 
 def _rung(together: Sequence[Rung], stories: Stories) -> dict[str, Any]:
@@ -54,10 +76,19 @@ def _rung(together: Sequence[Rung], stories: Stories) -> dict[str, Any]:
     cut = last.last_to_go_on
     return {
         "name": stories.where(first if len(together) == 1 else last),
+        "label": ".".join(
+            [
+                *([f"{last.stretch}"] if stories.stretches > 1 else []),
+                *([f"{last.bracket}"] if stories.brackets > 1 else []),
+                f"{last.number}",
+            ]
+        ),
+        "stretch": last.stretch,
         "bracket": last.bracket,
         "number": last.number,
         "level": last.level,
         "arms": len(first.arms),
+        "already": len(first.already),
         "on": len(last.went_on),
         "pulls": sum(rung.pulls for rung in together),
         "train_seconds": sum(rung.train_seconds for rung in together),

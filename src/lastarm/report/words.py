@@ -10,11 +10,9 @@ from math import isfinite
 from lastarm.events import Pull
 from lastarm.ledger import Ledger
 from lastarm.report.phrases import apart, clean, counted
-from lastarm.report.rungs import Course, Rung
+from lastarm.report.rungs import NO_RUNGS, NO_WAITING, SOME_ARMS, Course, Rung
 from lastarm.theory.audit import Audit, Elimination
 
-NO_RUNGS = ("lucb", "lil-ucb", "exp3")  # they pull an arm or two at a time
-NO_WAITING = (*NO_RUNGS, "asha")  # while they run, any arm may still be taken up again
 MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere
 
 
@@ -66,12 +64,12 @@ class Stories:
             case "not seen yet":
                 return [self._under_way(arm)]
             case "not decided":
-                return [self._place(arm, "It came to"), self._undecided(arm)]
+                return [self._place(arm, "It came to"), *self._rose(arm), self._undecided(arm)]
             case "dropped":
                 place = self._place(arm, "It was dropped at")
             case _:
                 place = self._place(arm, "It came to")
-        return [place, *self._why(arm), *self._how_close(arm)]
+        return [place, *self._rose(arm), *self._why(arm), *self._how_close(arm)]
 
     def last_loss(self, arm: int) -> float:
         """The latest that was seen of it; nan if nothing was."""
@@ -81,8 +79,20 @@ class Stories:
         """What a rung is called."""
         if self.policy in NO_RUNGS:
             return f"{counted(rung.level, 'pull')}"
-        several = self.course.rungs[-1].bracket > 1
-        return f"rung {rung.number}" + (f" of bracket {rung.bracket}" if several else "")
+        name = f"rung {rung.number}"
+        if self.brackets > 1:
+            name += f" of bracket {rung.bracket}"
+        return name + (f" of stretch {rung.stretch}" if self.stretches > 1 else "")
+
+    @cached_property
+    def brackets(self) -> int:
+        """How many there are in a stretch."""
+        return max((rung.bracket for rung in self.course.rungs), default=0)
+
+    @cached_property
+    def stretches(self) -> int:
+        """How many of them have rungs."""
+        return max((rung.stretch for rung in self.course.rungs), default=0)
 
     def _won(self, arm: int, runner_up: int | None) -> list[str]:
         assert self.answer is not None
@@ -90,6 +100,12 @@ class Stories:
         rungs = [rung for rung in self.course.rungs_of[arm] if arm in rung.places]
         said = f"Its loss was {loss:.6g} after {counted(self.answer.upto, 'pull')}."
         story = ["It is recommended. " + said if self.state == "complete" else "It leads. " + said]
+        level, latest = self.ledger.curves[arm][-1]
+        story += (
+            self._rose(arm)
+            if level == self.answer.upto
+            else [f"Trained further, it had {latest:.6g} after {counted(level, 'pull')}."]
+        )
         if rungs and self.policy not in NO_RUNGS:
             worst = max(rungs, key=lambda rung: rung.places[arm])
             first = sum(rung.places[arm] == 1 for rung in rungs)
@@ -115,8 +131,22 @@ class Stories:
         said, loss = f"{what} {self.where(rung)}", f"a loss of {rung.losses[arm]:.6g}"
         if self.policy in NO_RUNGS:
             return f"{said}, with {loss}."
-        place = f"place {rung.places[arm]:,} of {len(rung.losses):,}"
-        return f"{said}, after {counted(rung.level, 'pull')}, with {loss}: {place}."
+        known = " that are known" if self.policy in SOME_ARMS and rung.stretch > 1 else ""
+        place = f"place {rung.places[arm]:,} of {len(rung.losses):,}{known}"
+        had = ", which it had already" if arm in rung.already else ""
+        return f"{said}, after {counted(rung.arms[arm], 'pull')}{had}, with {loss}: {place}."
+
+    def _rose(self, arm: int) -> list[str]:
+        """That more training made it worse, if it did."""
+        *earlier, (_, now) = self.ledger.curves[arm]
+        before, level = min(((loss, level) for level, loss in earlier), default=(now, 0))
+        if not before < now:
+            return []
+        lower, _ = apart(before, now)
+        return [
+            f"Its loss had been lower, {lower} after {counted(level, 'pull')}, and rose with more "
+            "training."
+        ]
 
     def _why(self, arm: int) -> list[str]:
         """Who went on in its place, or who won."""
@@ -135,11 +165,11 @@ class Stories:
         if last is None:
             there = rung.losses.get(winner)
             level, now = self.ledger.curves[winner][-1]
-            if there is not None and level == rung.level:
+            if there is not None and level == rung.arms[winner]:
                 return [f"It lost to arm {winner}, which {_compared(mine, there)}"]
             return [
-                f"Nobody went on from there. Arm {winner}, which is recommended, had {now:.6g} "
-                f"after {counted(level, 'pull')}."
+                f"No arm was trained further from there. Arm {winner}, which is recommended, had "
+                f"{now:.6g} after {counted(level, 'pull')}."
             ]
         who = "the last of them" if len(rung.went_on) > 1 else "that one"
         went = f"{counted(len(rung.went_on), 'arm')} went on"
@@ -184,7 +214,12 @@ class Stories:
             return True
         newest = self.course.rungs[-1]
         rung = self.course.rungs_of[arm][-1]
-        return rung.bracket == newest.bracket and rung.number >= newest.number - 1
+        if self.policy not in SOME_ARMS and (
+            self.course.waiting or (newest.number == 1 and newest is not self.course.rungs[0])
+        ):
+            return True  # all have another chance
+        same = (rung.stretch, rung.bracket) == (newest.stretch, newest.bracket)
+        return same and rung.number >= newest.number - 1
 
     def _at_the_end(self, arm: int) -> bool:
         return self.policy in NO_RUNGS or self._last_seen(arm).last_to_go_on is None

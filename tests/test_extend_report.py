@@ -1,0 +1,170 @@
+"""What the report, the figures and the command say of a search that was extended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lastarm import Doubling, RecordedCurves, Result, SuccessiveHalving, search
+from lastarm.events import Event
+from lastarm.journal import read
+from lastarm.policy import Algorithm
+from lastarm.report.rungs import Course
+from lastarm.report.story import story
+from tests.report_searches import made, table
+
+ROUNDS: list[tuple[int, list[int]]] = []  # level, and the arms that were compared there
+
+
+def watched(algorithm: Algorithm) -> Algorithm:
+    """The same, with its rounds noted down."""
+    pulls = next(algorithm)
+    try:
+        while True:
+            ROUNDS.append((pulls[0].upto, sorted(pull.arm for pull in pulls)))
+            pulls = algorithm.send((yield pulls))
+    except StopIteration as end:
+        return int(end.value)
+
+
+@dataclass(eq=False)
+class WatchedHalving(SuccessiveHalving):
+    """Successive Halving, as the header has it."""
+
+    name: ClassVar[str] = "successive-halving"
+
+    def algorithm(self) -> Algorithm:
+        return watched(super().algorithm())
+
+
+@dataclass(eq=False)
+class WatchedDoubling(Doubling):
+    """Doubling, as the header has it."""
+
+    name: ClassVar[str] = "doubling"
+
+    def algorithm(self, first: int = 0) -> Algorithm:
+        return watched(super().algorithm(first))
+
+
+def extended(
+    journal: Path, policy: str, budgets: Sequence[int], losses: Any = None, **more: Any
+) -> tuple[Result, list[Event]]:
+    """A search that was given these budgets, one after the other."""
+    losses = table(16, 200) if losses is None else np.asarray(losses)
+    for budget in budgets:
+        result = search(
+            RecordedCurves(losses),
+            [{"row": row} for row in range(len(losses))],
+            policy=made(policy, arms=len(losses), budget=budget),
+            journal=journal,
+            checkpoints=False,
+            **more,
+        )
+    return result, read(journal)
+
+
+def of(arm: int, page: dict[str, Any]) -> dict[str, Any]:
+    (found,) = (one for one in page["arms"] if one["arm"] == arm)
+    return dict(found)
+
+
+# Rungs -----------------------------------------------------------------------------------------
+
+
+def compared(kind: Any, journal: Path, budgets: Sequence[int], losses: Any) -> None:
+    """Search, and hold the rungs against the rounds of the policy."""
+    for budget in budgets:
+        ROUNDS.clear()  # each goes through all of it again
+        result = search(
+            RecordedCurves(losses),
+            [{"row": row} for row in range(len(losses))],
+            policy=kind(len(losses), budget),
+            journal=journal,
+        )
+    course = Course(read(journal))
+    assert sum(rung.pulls for rung in course.rungs) == result.spent.pulls
+    assert {rung.stretch for rung in course.rungs} == set(range(1, len(budgets) + 1))
+    for rung in course.rungs:
+        levels = [level for level, arms in ROUNDS if arms == sorted(rung.arms)]
+        cut = rung.stretch > 1 and max(levels, default=0) > rung.level  # to what was left
+        assert rung.level in levels or cut, (rung, ROUNDS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_rungs_hold_just_the_arms_that_the_policy_compared(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever the curves do: they tie, rise and cross."""
+    arms = data.draw(st.integers(3, 9))
+    least = SuccessiveHalving(arms, 1000).least_budget(arms)
+    budgets = [data.draw(st.integers(least, 2 * least))]
+    for _ in range(data.draw(st.integers(0, 2))):
+        budgets.append(data.draw(st.integers(2 * budgets[-1], 4 * budgets[-1])))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    losses = random.integers(0, 6, (arms, 32 * least)) / 4
+    journal = tmp_path_factory.mktemp("extended") / "j.jsonl"
+    compared(WatchedHalving, journal, budgets, losses)
+
+
+@pytest.mark.parametrize("budgets", [[256], [128, 512], [64, 128, 1024]])
+@pytest.mark.parametrize("seed", range(3))
+def test_rungs_of_doubling_hold_the_arms_that_are_past_them(
+    tmp_path: Path, budgets: list[int], seed: int
+) -> None:
+    compared(WatchedDoubling, tmp_path / "j.jsonl", budgets, table(16, 300, seed))
+
+
+def test_what_was_begun_is_finished_before_a_stretch_begins(tmp_path: Path) -> None:
+    """A larger budget that is given at any moment changes no rung."""
+    journal, losses = tmp_path / "j.jsonl", table(8, 200)
+    extended(journal, "successive-halving", [48], losses)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    names = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    seen = set()
+    for cut in range(1, len(lines)):
+        journal.write_bytes(b"".join(lines[:cut]))
+        _, events = extended(journal, "successive-halving", [192], losses)
+        rungs = Course(events).rungs
+        assert [(rung.stretch, rung.number) for rung in rungs] == names
+        seen.add(tuple((rung.level, tuple(sorted(rung.arms)), rung.pulls) for rung in rungs))
+    assert len(seen) == 1
+
+
+def test_stories_of_an_extended_search_tell_of_all_that_were_compared(tmp_path: Path) -> None:
+    result, events = extended(tmp_path / "j.jsonl", "successive-halving", [128, 512])
+    page = story(events, journal="j.jsonl")
+    rungs = page["narrowing"]["rungs"]
+    assert [rung["label"] for rung in rungs] == [f"{s}.{k}" for s in (1, 2) for k in (1, 2, 3, 4)]
+    assert [rung["arms"] for rung in rungs] == 2 * [16, 8, 4, 2]
+    assert [rung["on"] for rung in rungs] == 2 * [8, 4, 2, 0]
+    assert "2.1 is the first rung of the second stretch" in page["narrowing"]["words"]
+    assert "past a rung already is compared there by its latest loss" in page["narrowing"]["words"]
+    assert result.arm is not None
+    assert of(result.arm, page)["story"][1] == "It was at 8 rungs and the best of 8."
+    for arm in page["arms"]:
+        if arm["fate"] == "dropped":
+            assert "of stretch 2" in arm["story"][0]
+            assert "went on" in arm["story"][1]
+
+
+def test_an_arm_that_was_past_a_rung_already_is_told_so(tmp_path: Path) -> None:
+    """The first winner overfits, and is dropped at a rung that it is past."""
+    losses = 2.0 + np.arange(4)[:, None] - np.linspace(0, 1, 64)
+    losses[3, :] = np.where(np.arange(64) < 4, 0.5, 9.0)
+    _, events = extended(tmp_path / "j.jsonl", "successive-halving", [16, 24], losses)
+    page = story(events)
+    assert of(3, page)["story"][:3] == [
+        "It was dropped at rung 1 of stretch 2, after 6 pulls, which it had already, with a loss "
+        "of 9: place 4 of 4.",
+        "Its loss had been lower, 0.5 after 2 pulls, and rose with more training.",
+        "2 arms went on; the last of them, arm 1, had 2.968.",
+    ]
