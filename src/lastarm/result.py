@@ -15,6 +15,7 @@ from lastarm.events import Closed, Event, Failure, Opened
 from lastarm.journal import read
 from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
+from lastarm.report.extending import remarks
 from lastarm.report.page import write_report
 from lastarm.report.story import remembered
 from lastarm.report.tables import pulled, renamed
@@ -177,7 +178,9 @@ class Result:
         The arms that came the furthest, and the recommended one, are COMPLETE; those that were
         left behind are PRUNED; those that failed or diverged FAIL. Optuna's importances, slices
         and parallel coordinates look at complete trials only: give a `level`, and every arm that
-        was seen there is COMPLETE with its loss there, so that they have all of these to compare.
+        came there is COMPLETE with its loss there, so that they have all of these to compare. One
+        that went past it without a look, as arms of an extended search may, has the next loss that
+        was seen, and its `compared_at` says after how many pulls that was.
         """
         optuna_study = importlib.import_module("lastarm.report.optuna_study")
         return optuna_study.study_of(self, storage, name, level)
@@ -264,6 +267,7 @@ class Result:
         ]
         unseen = len(ranked) - MOST_SHOWN
         more = [f"… and {unseen:,} more arms"] if unseen > 0 else []
+        more += remarks(self)
         if not self.complete:
             more.append(f"Stopped before the end. {self.how_to_resume}")
         return rows, more

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lastarm.canonical import printable, readable
+from lastarm.report.extending import remarks
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -92,6 +93,8 @@ def answer(
                 f"Training all {arms:,} arms for {far:,} pulls would take {arms * far:,}, "
                 f"{arms * far / spent.pulls:.1f} times as many."
             )
+    for remark in remarks(result):
+        say(escape(remark))
     if result.failures:
         error = next(iter(result.failures.values())).error
         say(f"{len(result.failures):,} arms failed, the first with: {escape(plain(error))}")

@@ -22,6 +22,7 @@ from lastarm.events import Event, Opened
 from lastarm.journal import read
 from lastarm.lock import is_held
 from lastarm.report.advice import advice
+from lastarm.report.extending import nothing_left, remarks
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -124,7 +125,9 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
-    for step in advice(opened, str(path), state, result.budget):
+    parts += [Text(remark) for remark in remarks(result)]
+    ended = nothing_left(opened.policy, result)
+    for step in advice(opened, str(path), state, result.budget, ended):
         parts.append(Text(display.plain(f"{step['words']} {step['command']}".rstrip())))
     return Group(*parts)
 

@@ -13,9 +13,15 @@ RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
 
 
 def advice(
-    opened: Opened | None, journal: str | None, state: str, budget: int | None
+    opened: Opened | None,
+    journal: str | None,
+    state: str,
+    budget: int | None,
+    nothing_left: str | None = None,
 ) -> list[dict[str, Any]]:
     """Sentences, each with the command that it is about, if there is one.
+
+    More budget is not advised where there is a reason why `nothing_left` would be done with it.
 
     >>> opened = Opened(0, {}, {}, {}, command=("lastarm", "tune", "train.py"))
     >>> for step in advice(opened, "my search.jsonl", "complete", budget=640):
@@ -30,7 +36,8 @@ def advice(
             }
         ]
     path = shlex.quote(journal)
-    more = 2 * budget if budget else None
+    ended = nothing_left if state == "complete" else None
+    more = 2 * budget if budget and not ended else None
     program, *words = opened.command or ("",)
     if state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
@@ -47,4 +54,6 @@ def advice(
             steps.append((f"To go on, {again}.", ""))
         if more:
             steps.append((f"To train further, {again} and a budget such as {more:,}.", ""))
+    if ended:
+        steps.append((f"More budget would change nothing: {ended}.", ""))
     return [{"words": clean(said), "command": clean(command)} for said, command in steps]

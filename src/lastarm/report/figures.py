@@ -57,7 +57,9 @@ class Plots:
     def rungs(self, ax: Axes | None = None) -> Axes:
         """How the arms became fewer: a bar a level, with the pulls and the time that it took.
 
-        Where there are many levels, those from one power of 2 to the next share a bar.
+        Where there are many levels, those from one power of 2 to the next share a bar. An arm that
+        was brought past a level without a stop there, as in a search that was extended, counts
+        there too, as one that went on.
         """
         steps = steps_of(self._seen, most=MOST_BARS)
         with _drawing(ax) as axes:
@@ -81,7 +83,8 @@ class Plots:
             axes.set_xlim(0, 1.5 * most)
             axes.grid(visible=False, axis="y")
             axes.set(xlabel="arms", ylabel="brought to (pulls)", axisbelow=True)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ticks = MaxNLocator(nbins="auto", integer=True).tick_values(0, most)
+            axes.set_xticks([tick for tick in ticks if tick <= most])  # beyond is room for words
             if steps:
                 framed_legend(axes, loc="lower right")
         return axes
@@ -137,7 +140,9 @@ class Plots:
     ) -> Axes:
         """The lowest loss so far against the pulls spent, of this search and of others.
 
-        They are named by the keys of `others`, and this one by `name` or else by its policy.
+        They are named by the keys of `others`, and this one by `name` or else by its policy. The
+        mark at the end is the loss of what is recommended. It is above the line where a loss rose
+        with more training: recommended is an arm as it is now, unless recommend="best" was asked.
         """
         policy = str(self._seen.policy.get("name", "this search"))
         own = name or (LOOKS[policy].label if policy in LOOKS else policy)
@@ -154,10 +159,14 @@ class Plots:
                 losses += losses[-1:] or [nan]
                 (line,) = axes.step(pulls, losses, where="post", label=f"\u200a{short(label)}")
                 line.set(color=look.colour, ls=look.dashes, lw=look.width)
-                axes.plot(pulls[-1], losses[-1], look.marker or "o", color=look.colour, ms=6)
+                end = losses[-1] if seen.loss is None else seen.loss
+                axes.vlines(pulls[-1], losses[-1], end, color=look.colour, ls=":", lw=look.width)
+                axes.plot(pulls[-1], end, look.marker or "o", color=look.colour, ms=6)
             axes.set(xlabel="pulls spent, all arms together", ylabel="lowest loss so far")
             points = [point for seen in results.values() for point in seen.best_so_far]
-            log(axes, "x" * wide([at for at, _ in points]) + "y" * wide([y for _, y in points]))
+            ends = [seen.loss for seen in results.values() if seen.loss is not None]
+            tall = wide([*(loss for _, loss in points), *ends])
+            log(axes, "x" * wide([at for at, _ in points]) + "y" * tall)
             framed_legend(axes)
         return axes
 

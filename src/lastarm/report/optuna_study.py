@@ -79,7 +79,10 @@ def _outcome(seen: Seen, arm: int, levels: list[int], level: int | None, state: 
         attributes["error"] = failed
         return {"state": state.FAIL, **outcome}
     if level is not None:
-        ended, value = level in curve, curve.get(level, curve[pulls])
+        upto = min((upto for upto in curve if upto >= level), default=pulls)
+        ended, value = upto >= level, curve[upto]
+        if upto > level:  # it went past that level without a look
+            attributes["compared_at"] = upto
     elif arm == seen.arm and seen.loss is not None:
         ended, value = True, sign * seen.loss
     else:

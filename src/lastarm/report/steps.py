@@ -28,7 +28,11 @@ def reached_by(seen: Seen) -> dict[int, int]:
 
 
 def steps_of(seen: Seen, most: int) -> list[Step]:
-    """The levels from the lowest; if they are more than `most`, in powers of 2."""
+    """The levels from the lowest; if they are more than `most`, in powers of 2.
+
+    An arm that was brought past a level without a stop there, as in a search that was extended,
+    went on from it too.
+    """
     together = len(seen.rungs) > most
     groups: dict[int, list[int]] = defaultdict(list)
     for level in sorted(seen.rungs):
@@ -41,8 +45,10 @@ def steps_of(seen: Seen, most: int) -> list[Step]:
     for arm, failure in seen.failures.items():
         came[of[failure.pull.upto]].add(arm)
     reached = reached_by(seen)
+    first = {arm: min(level for level, _ in curve) for arm, curve in seen.curves.items()}
     steps = []
     for group, levels in groups.items():
+        came[group] |= {arm for arm, level in first.items() if level < levels[0] < reached[arm]}
         stayed = {arm for arm in came[group] if reached[arm] <= levels[-1]}
         failed = len(stayed & seen.failures.keys())
         recommended = int(seen.arm in stayed)

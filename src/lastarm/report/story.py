@@ -17,6 +17,7 @@ from lastarm.policy import lowest
 from lastarm.report import head, sections
 from lastarm.report.advice import advice
 from lastarm.report.axes import axis, thinned
+from lastarm.report.extending import nothing_left, remarks
 from lastarm.report.importance import importance
 from lastarm.report.parameters import Parameter, flat, parameters
 from lastarm.report.phrases import MOST_SIGNS, clean
@@ -88,6 +89,7 @@ def story(
     stories = Stories(course, ledger, answer, state, clean(policy, 40), checked)
     spent = spent or ledger.spent
     budget = ledger.stretches[-1].budget if ledger.stretches else None
+    ended = nothing_left(opened.policy, ledger) if opened else None
     ranked = sorted(course.rungs_of, key=lambda arm: _standing(arm, stories, out))
     healthy = [arm for arm in ranked if arm in ledger.curves and arm not in out]
     runner_up = healthy[1] if len(healthy) > 1 else None
@@ -99,6 +101,7 @@ def story(
     }
     varying, constant = _parameters(configs, ledger, opened)
     notes = head.notes(opened, journal, len(ranked), len(shown))
+    notes += remarks(ledger)
     if len(varying) > MOST_PARAMETERS:
         notes.append(
             f"Of {len(varying):,} settings the {MOST_PARAMETERS} that explain most are shown."
@@ -136,7 +139,7 @@ def story(
         "spending": sections.spending(spent, budget, course, timeline, utilisation),
         "failures": sections.failures(ledger),
         "audit": sections.audited(checked),
-        "next": advice(opened, journal, state, budget),
+        "next": advice(opened, journal, state, budget, ended),
     }
     plain: dict[str, Any] = _plain(told)
     return plain
