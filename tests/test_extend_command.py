@@ -194,7 +194,7 @@ def test_a_search_of_python_says_how_it_is_extended(
     monkeypatch.setattr(sys, "argv", ["script.py"])
     policy = SuccessiveHalving(8, 96)
     search(generator, {"x": LogUniform(1, 10)}, policy=policy, journal="j.jsonl")
-    answer, _ = lastarm("resume", "j.jsonl", "--budget", "400")
+    answer, _ = lastarm("resume", "j.jsonl", "--budget", "400", code=2)
     assert "with budget=400 in its policy, to extend it." in answer
 
 

@@ -45,11 +45,12 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
     The command is shown first. It is run in the folder where it was given, and only if the journal
     is yours and nobody else may write to it: what is written there is executed. (A file that you
     were sent or have downloaded is yours, too: look at such a one with lastarm show first.) For a
-    search that was begun in Python, how to go on is said instead.
+    search that was begun in Python, how to go on is said instead; unless there was nothing left to
+    do, the exit code is then 2, since nothing was resumed.
     """
     path = Path(journal).resolve()
     events = read(path)
-    opened, stretches = events[0], Ledger(events).stretches
+    opened, ledger = events[0], Ledger(events)
     assert isinstance(opened, Opened)
     program, *words = opened.command or ("",)
     shown = shlex.join([Path(program).name, *words])
@@ -60,10 +61,10 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
             "there again, with the same journal, to resume it"
             + ("." if budget is None else f"; with budget={budget} in its policy, to extend it.")
         )
-        return 0
+        return 0 if ledger.closed and budget is None else 2  # a script must not take it for done
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
-    if budget is None and len(stretches) > 1:
-        display.note(f"It was extended since: its budget is {stretches[-1].budget}.")
+    if budget is None and len(ledger.stretches) > 1:
+        display.note(f"It was extended since: its budget is {ledger.stretches[-1].budget}.")
     if not trust and not _is_ours(path):
         raise InvalidArgument(
             f"the journal {journal} may have been written by somebody else, and its command would "
