@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from lastarm import Doubling, RecordedCurves, Result, SuccessiveHalving, search
+from lastarm.cli import main
 from lastarm.events import Event
 from lastarm.journal import read
 from lastarm.policy import Algorithm
@@ -168,3 +170,99 @@ def test_an_arm_that_was_past_a_rung_already_is_told_so(tmp_path: Path) -> None:
         "Its loss had been lower, 0.5 after 2 pulls, and rose with more training.",
         "2 arms went on; the last of them, arm 1, had 2.968.",
     ]
+
+
+# Remarks and advice -----------------------------------------------------------------------------
+
+
+def overfitting(arms: int = 8) -> Any:
+    """Curves that fall, and then rise for ever."""
+    return np.arange(arms)[:, None] / 9 + np.abs(np.arange(400) - 12.5) / 10
+
+
+def test_a_stretch_that_came_to_worse_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    result, events = extended(journal, "successive-halving", [96, 800], overfitting())
+    (warning,) = (note for note in story(events)["notes"] if "higher loss" in note)
+    assert warning.startswith("The budget of 800 came to a higher loss than that of 96: ")
+    assert 'recommend="best"' in warning
+    assert warning in str(result)
+    with pytest.raises(SystemExit):
+        main(["show", str(journal)])
+    assert "came to a higher loss" in " ".join(capsys.readouterr().out.split())
+    assert result.arm is not None
+    assert "rose with more training" in of(result.arm, story(events))["story"][1]
+
+    best = tmp_path / "best.jsonl"
+    _, events = extended(best, "successive-halving", [96, 800], overfitting(), recommend="best")
+    page = story(events)
+    assert not any("higher loss" in note for note in page["notes"])
+    assert of(page["answer"]["arm"], page)["story"][1].startswith("Trained further, it had ")
+
+
+@pytest.mark.parametrize(
+    ("policy", "budgets", "reason"),
+    [
+        ("asha", [400, 900], "no arm is left to begin or to promote"),
+        ("asha", [68, 900], "no arm is left to begin or to promote"),
+        ("hyperband", [2000, 5000], "all brackets have been run"),
+        ("horizon-halving", [600, 1500], "every arm has had its 27 pulls"),
+        ("successive-elimination", [10**7, 10**8], "it ended by itself, before its budget did"),
+        ("asha", [40], None),
+        ("hyperband", [60], None),
+        ("horizon-halving", [100], None),
+        ("successive-halving", [128, 129], None),
+    ],
+)
+def test_more_is_advised_only_where_it_would_do_something(
+    tmp_path: Path, policy: str, budgets: list[int], reason: str | None
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    for place in range(1, len(budgets) + 1):
+        result, events = extended(journal, policy, budgets[:place])
+        said = [step["words"] for step in story(events, journal="j.jsonl")["next"]]
+        advised = any("a budget such as" in words for words in said)
+        assert advised == (reason is None)
+        assert (f"More budget would change nothing: {reason}." in said) == (reason is not None)
+    changed = result.spent.pulls - result.stretches[-1].before.pulls
+    silent = "changed nothing" not in str(result)
+    assert silent == bool(changed)
+
+
+# Figures and exports ----------------------------------------------------------------------------
+
+
+def test_figures_of_an_extended_search_count_who_went_past(tmp_path: Path) -> None:
+    result, _ = extended(tmp_path / "j.jsonl", "successive-halving", [128, 512])
+    axes = result.plot.rungs(Figure().subplots())
+    widths = {bars.get_label(): [b.get_width() for b in bars] for bars in axes.containers}
+    assert widths["went on"] == [16, 16, 8, 8, 4, 4, 2, 0]
+    assert widths["left behind"] == [0, 0, 8, 0, 4, 0, 2, 1]
+    assert max(axes.get_xticks()) == 16, "there are no more arms than that"
+    axes = result.plot.curves(Figure().subplots())
+    assert {"8", "24", "56", "120"} <= {tick.get_text() for tick in axes.get_xticklabels()}
+    assert [text.get_text() for text in axes.texts][-3:] == ["8", "4", "2"]
+
+
+def test_policies_are_compared_by_what_they_recommend(tmp_path: Path) -> None:
+    result, _ = extended(tmp_path / "j.jsonl", "successive-halving", [96, 800], overfitting())
+    assert result.loss is not None
+    assert result.loss > result.best_so_far[-1][1]
+    axes = result.plot.policies({}, ax=Figure().subplots())
+    assert axes.lines[-1].get_ydata()[0] == result.loss
+    assert axes.get_ylim()[1] > result.loss
+
+
+def test_no_arm_that_came_to_a_level_is_pruned_there(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    result, _ = extended(tmp_path / "j.jsonl", "successive-halving", [128, 512])
+    trials = result.to_optuna(level=8).trials
+    assert {trial.state.name for trial in trials} == {"COMPLETE"}
+    past = {t.number: t.user_attrs["compared_at"] for t in trials if "compared_at" in t.user_attrs}
+    assert len(past) == 4
+    for arm, level in past.items():
+        assert trials[arm].value == dict(result.curves[arm])[level]
+        assert level == 14
+    assert {t.state.name for t in result.to_optuna(level=56).trials} == {"COMPLETE", "PRUNED"}

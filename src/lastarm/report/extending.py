@@ -48,17 +48,17 @@ def remarks(known: Known) -> list[str]:
             continue
         if end == stretch.before.pulls:
             said.append(
-                f"The budget of {stretch.budget:,} changed nothing: with it, there was no pull "
-                f"left to make that {before.budget:,} had not allowed."
+                f"The budget of {stretch.budget:,} changed nothing: all had been done with "
+                f"{before.budget:,} that there was to do, or the next step needs still more."
             )
         was, now = _loss(before, known), _loss(stretch, known)
         if was is not None and now is not None and was < now:
             lower, higher = apart(was, now)
             said.append(
                 f"The budget of {stretch.budget:,} came to a higher loss than that of "
-                f"{before.budget:,}: {higher} after {lower}. Its arms get worse with more "
-                'training; begin such a search with recommend="best" (--recommend best), which '
-                "hands over the best state that was seen."
+                f"{before.budget:,}: {higher}, where it had been {lower}. Its arms get worse with "
+                'more training; begin such a search with recommend="best" (--recommend best), '
+                "which hands over the best state that was seen."
             )
     return said
 
@@ -80,15 +80,20 @@ def nothing_left(policy: Mapping[str, Any], known: Known) -> str | None:
     >>> nothing_left(policy, Ledger([*first, Loss(Pull(0, upto=3), 0.5)]))
     'no arm is left to begin or to promote'
     """
-    curves, failures, stretches = known.curves, known.failures, known.stretches
-    pulls = known.spent.pulls
+    if (reason := _has_ended(policy, known)) or len(known.stretches) < 2:
+        return reason
+    before, last = known.stretches[-2:]
+    if last.before.pulls == known.spent.pulls and last.budget >= 2 * before.budget:
+        return f"to go from {before.budget:,} to {last.budget:,} did nothing either"
+    return None
+
+
+def _has_ended(policy: Mapping[str, Any], known: Known) -> str | None:
+    """The reason that is known of the policy."""
+    curves, failures, pulls = known.curves, known.failures, known.spent.pulls
     name = policy.get("name")
     arms, most, eta = (policy.get(word) for word in ("arms", "max_pulls", "eta"))
-    budget = stretches[-1].budget if stretches else 0
-    if len(stretches) > 1 and stretches[-1].before.pulls == pulls:
-        before = stretches[-2].budget
-        if budget >= 2 * before:
-            return f"that from {before:,} to {budget:,} did nothing either"
+    budget = known.stretches[-1].budget if known.stretches else 0
     if not isinstance(arms, int) or arms < 1:
         return None
     if name in SURE and budget - pulls >= arms:

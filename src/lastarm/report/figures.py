@@ -48,7 +48,7 @@ class Plots:
     def curves(self, ax: Axes | None = None) -> Axes:
         """The losses of every arm against its pulls, up to where it was dropped.
 
-        Above the axes is how many arms were seen at each level.
+        Above the axes is how many arms came to each level, or past it.
         """
         with _drawing(ax) as axes:
             draw_curves(axes, self._seen)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf, log10, nan
 from typing import NamedTuple
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
@@ -16,7 +15,7 @@ from lastarm.report.looks import ACCENT, DIM, PLAIN
 from lastarm.report.seen import Seen
 
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture
-MOST_NAMED = 8  # levels
+MOST_NAMED = 16  # levels; of more, none is
 
 
 class End(NamedTuple):
@@ -69,7 +68,7 @@ def draw_curves(axes: Axes, seen: Seen) -> None:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
             marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
     _fit(axes, min([top, *losses]), top, scale)
-    _name_levels(axes, Counter(level for curve in seen.curves.values() for level, _ in curve))
+    _name_levels(axes, [[level for level, _ in curve] for curve in seen.curves.values()])
     axes.set(xlabel="pulls of an arm", ylabel="loss")
     if ends:
         framed_legend(axes, loc="upper right", fontsize="small")
@@ -111,9 +110,12 @@ def _drawable(loss: float) -> bool:
     return abs(loss) <= 1e300
 
 
-def _name_levels(axes: Axes, arms: Mapping[int, int]) -> None:
-    """Levels as ticks, and above each how many arms were seen there, as far as there is room."""
-    levels = sorted(arms) or [1]
+def _name_levels(axes: Axes, seen: Sequence[Sequence[int]]) -> None:
+    """Levels as ticks, and above each how many arms came so far, where there is room.
+
+    The first and the last come first, then those at which the most arms ended.
+    """
+    levels = sorted({level for curve in seen for level in curve}) or [1]
     low, high = levels[0], levels[-1]
     if low == high:
         axes.set_xlim(0.5 * low, 2.5 * low)  # beside the legend
@@ -127,14 +129,19 @@ def _name_levels(axes: Axes, arms: Mapping[int, int]) -> None:
         return
     place = axes.transData.transform([(level, axes.get_ylim()[0]) for level in levels])[:, 0]
     room = 0.08 * (place[-1] - place[0])
-    named, after = [], -np.inf
-    for level, x in zip(levels, place, strict=True):
-        if x >= after and (level == high or x <= place[-1] - room):
+    ended = Counter(curve[-1] for curve in seen)
+    at = dict(zip(levels, place.tolist(), strict=True))
+    named: list[int] = []
+    for level in sorted(
+        levels, key=lambda level: (level not in (low, high), -ended[level], level)
+    ):
+        if all(abs(at[level] - at[other]) >= room for other in named):
             named.append(level)
-            after = x + room
+    named.sort()
     axes.set_xticks(named, [f"{level:,}" for level in named])
     axes.xaxis.minorticks_off()
     for level in named:
-        count = f"{arms[level]:,}" + (" arms" if level == named[0] else "")
-        at = axes.get_xaxis_transform()
-        axes.text(level, 1.01, count, transform=at, color=PLAIN, ha="center", fontsize="small")
+        came = sum(curve[0] <= level <= curve[-1] for curve in seen)
+        count = f"{came:,}" + (" arms" if level == named[0] else "")
+        above = axes.get_xaxis_transform()
+        axes.text(level, 1.01, count, transform=above, color=PLAIN, ha="center", fontsize="small")
