@@ -194,6 +194,10 @@ def test_a_search_of_python_says_how_it_is_extended(
     monkeypatch.setattr(sys, "argv", ["script.py"])
     policy = SuccessiveHalving(8, 96)
     search(generator, {"x": LogUniform(1, 10)}, policy=policy, journal="j.jsonl")
+    lastarm("resume", "j.jsonl")  # it has ended, so nothing is left to do
+    lines = Path("j.jsonl").read_bytes().splitlines(keepends=True)
+    Path("j.jsonl").write_bytes(b"".join(lines[:-1]))
+    lastarm("resume", "j.jsonl", code=2)
     answer, _ = lastarm("resume", "j.jsonl", "--budget", "400", code=2)
     assert "with budget=400 in its policy, to extend it." in answer
 
@@ -204,5 +208,9 @@ def test_a_table_goes_on_from_where_its_rows_are(lastarm: Command) -> None:
     lastarm("replay", "t.csv", "--budget", "128", "--journal", "j.jsonl")
     result = lastarm.asked("resume", "j.jsonl", "--budget", "512")
     assert (result["pulls"], result["budget"], result["repeated"]) == (512, 512, 0)
+    lastarm("replay", "t.csv", "--policy", "asha", "--budget", "9999", "--journal", "asha.jsonl")
+    answer, _ = lastarm("resume", "asha.jsonl", "--budget", "20000")
+    assert "The budget of 20,000 changed nothing" in answer
+    assert "--budget" not in lastarm("show", "asha.jsonl")[0], "no more is advised"
     _, error = lastarm("resume", "j.jsonl", "--output", "x", code=2)
     assert "--output will not do: lastarm replay has no folders" in error
