@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lastarm.policy import Policy, Rounds
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
+    from lastarm.samplers import Forest, Sampler
     from lastarm.searching import search
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
     from lastarm.trainers import (
@@ -52,6 +53,7 @@ __all__ = [
     "ExponentialGap",
     "Extended",
     "Failure",
+    "Forest",
     "Functions",
     "Generated",
     "Grid",
@@ -72,6 +74,7 @@ __all__ = [
     "Rounds",
     "RunningMean",
     "RunningMinimum",
+    "Sampler",
     "Serial",
     "Simulated",
     "SuccessiveElimination",
@@ -93,6 +96,7 @@ _HOMES = (
     "trainers",
     "checkpoints",
     "runners",
+    "samplers",
     "result",
     "searching",
 )

@@ -43,8 +43,10 @@ def readable(value: Any) -> Any:
             return readable(value.tolist())
         case Mapping():
             return {str(name): readable(item) for name, item in value.items()}
-        case list() | tuple() | Set():
+        case list() | tuple():
             return [readable(item) for item in value]
+        case Set():
+            return sorted((readable(item) for item in value), key=str)  # the same in every process
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     try:

@@ -272,3 +272,14 @@ class ReplayDiverged(JournalError):
             f"record {record} of the journal is {written}, but the policy now does {asked}: the "
             "policy's code has changed since. Resume with the version that began this search."
         )
+
+
+class DrawnOtherwise(JournalError):
+    """Walked through the journal, the sampler gave an arm another config than what was written."""
+
+    def __init__(self, arm: int, written: object, drawn: object) -> None:
+        super().__init__(
+            f"in the journal arm {arm} has the config {written}, but the sampler now gives it "
+            f"{drawn}: its code, or a package that it uses, has changed since. Resume with the "
+            "versions that began this search; the journal's header names them."
+        )

@@ -35,6 +35,7 @@ from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, chosen_runner
+from lastarm.samplers import Choosing, Sampler
 from lastarm.signals import stop_on_signals
 from lastarm.space import Space, domains, draw
 from lastarm.space import describe as describe_space
@@ -63,6 +64,7 @@ def search(
     journal: str | Path | None = None,
     checkpoints: Checkpoints | str | Path | bool = True,
     seed: int = 0,
+    sampler: Sampler | None = None,
     seconds: float | None = None,
     pull_seconds: float | None = None,
     retries: int = 0,
@@ -78,7 +80,8 @@ def search(
     `trainer` is an object with `start(config, seed)`, `train(state, pulls)` and `loss(state)`; a
     generator function that yields a loss once a pull; a pair of functions; or a batched trainer,
     which trains many arms in one kernel (`lastarm.batched`). The config of arm i is drawn from
-    `space` by (seed, i); those to `include` come first.
+    `space` by (seed, i); those to `include` come first. With a `sampler`, such as `Forest()`, most
+    of the later arms get configs that resemble the good ones so far.
 
     >>> from lastarm import LogUniform
     >>> def root_of_two(config):
@@ -115,7 +118,7 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
-    _require_fit(journal, maximize, recommend, switch_seconds)
+    _require_fit(sampler, journal, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
@@ -130,13 +133,14 @@ def search(
         starts_processes=getattr(how, "starts_processes", False),
         batched=batched and not maximize,
     )
-    configs = draw(space, policy.arms, seed, () if include is None else include)
+    include = () if include is None else include
+    configs = draw(space, policy.arms, seed, include)
     policy, ledger = fresh(policy), Ledger()
 
     with ExitStack() as stack:
         written: Journal | Unwritten = Unwritten()
         if journal is not None:
-            opened = _opened(seed, policy, space, configs, how, recommend)
+            opened = _opened(seed, policy, space, configs, how, recommend, sampler)
             written = stack.enter_context(closing(Journal(journal, opened)))
         states = Arms(how, configs, seed, switch_seconds=switch_seconds)
         if kept := Checkpoints.of(checkpoints):
@@ -146,6 +150,7 @@ def search(
         running = stack.enter_context(closing(make_runner(states)))
         if isinstance(written, Journal):
             policy = _as_it_began(policy, written)
+        asked = sampler and Choosing(policy, sampler, space, configs, seed=seed, include=include)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
         watchers = [
@@ -162,7 +167,7 @@ def search(
             for watch in watchers:
                 watch(event)
 
-        for event in run(policy, running, written, configs, retries=retries, stop=stop):
+        for event in run(asked or policy, running, written, configs, retries=retries, stop=stop):
             count(event)
         complete = policy.finished
         found = _recommended(policy, ledger, recommend)
@@ -223,7 +228,9 @@ def _chosen(policy: Any, seed: int, **numbers: int | None) -> Policy:
     return chosen
 
 
-def _require_fit(journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
+def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
+    if not isinstance(sampler, Sampler | None):
+        raise InvalidArgument(f"sampler={sampler!r} is no sampler: give one, such as Forest().")
     if not isinstance(maximize, bool):
         raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
     if not isinstance(journal, str | Path | None):
@@ -244,14 +251,20 @@ def _opened(
     configs: Sequence[Config],
     trainer: Trainer[Any],
     recommend: str,
+    sampler: Sampler | None,
 ) -> Opened:
+    besides = {"recommend": recommend} if recommend != "latest" else {}
+    packages = ["lastarm"]
+    if sampler is not None:
+        besides["sampler"] = str(sampler)
+        packages += sampler.packages
     kind = {"kind": type(trainer).__qualname__}
     return Opened(
         seed=seed,
-        policy=describe(policy) | ({"recommend": recommend} if recommend != "latest" else {}),
+        policy=describe(policy) | besides,
         space=describe_space(space) | {"configs": fingerprint(configs)},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
-        versions={"lastarm": version("lastarm"), "python": platform.python_version()},
+        versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),
         folder=os.getcwd(),
     )

@@ -1,7 +1,7 @@
 """Search spaces: what the config of an arm is drawn from."""
 
 from lastarm.space.domains import Choice, Integer, LogUniform, Uniform
-from lastarm.space.draw import describe, domains, draw, size
+from lastarm.space.draw import describe, domains, draw, size, spare
 from lastarm.space.spaces import Configs, Grid, Space
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "domains",
     "draw",
     "size",
+    "spare",
 ]

@@ -77,6 +77,20 @@ def draw(
     return drawn
 
 
+def spare(
+    space: Space, configs: Sequence[Mapping[str, Any]], count: int, seed: int
+) -> list[dict[str, Any]]:
+    """What more arms would draw after these `configs`: so many, or as many as there are.
+
+    >>> space = {"act": ["relu", "tanh", "gelu"]}
+    >>> spare(space, draw(space, arms=2, seed=0), 5, seed=0) == draw(space, arms=3, seed=0)[2:]
+    True
+    """
+    taken = set(map(config_identity, configs))
+    others = (c for c in _read(space).configs(seed, set()) if config_identity(c) not in taken)
+    return list(islice(others, count))
+
+
 def size(space: Space) -> int | None:
     """How many configs a space has, None when they are not counted.
 

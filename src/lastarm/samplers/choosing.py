@@ -1,0 +1,135 @@
+"""A policy whose arms get their configs when they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+from lastarm.canonical import fingerprint
+from lastarm.errors import InvalidArgument
+from lastarm.events import Loss, Pull, Told
+from lastarm.policy import Extendable, Policy, Rounds, is_healthy
+from lastarm.samplers.protocol import Sampler, Seen
+from lastarm.space import Space, spare
+from lastarm.space.values import config_identity
+
+CANDIDATES = 1000  # that a sampler chooses from, if there are so many
+
+
+class Choosing(Policy):
+    """A policy that lets a sampler choose configs, a batch of arms at a time, before they begin.
+
+    `configs` are those that the arms would have without it, and are changed in place, except those
+    to `include`. The sampler chooses from up to a thousand more of the same space; what an arm
+    gives up for its choice is added to these. So no config is had twice, unless the space gives it
+    twice, and an arm that keeps its random draw has the very config that it would have had.
+
+    The policy decides as it would alone; only when arms begin may change. One that goes round by
+    round begins a batch when nothing is in flight, so that what the sampler knows, and with it the
+    answer, does not depend on who performs the pulls. One that never waits does not wait for this:
+    its sampler knows what came back so far, in the order that the journal has.
+    """
+
+    name = "choosing"
+
+    def __init__(
+        self,
+        policy: Policy,
+        sampler: Sampler,
+        space: Space,
+        configs: list[dict[str, Any]],
+        *,
+        seed: int,
+        include: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.arms, self.budget = policy.arms, policy.budget
+        self._policy, self._sampler, self._seed = policy, sampler, seed
+        self._configs, self._spare = configs, spare(space, configs, CANDIDATES, seed)
+        self._included = len(set(map(config_identity, include)))  # they are the first arms
+        self._waits = isinstance(policy, Rounds)
+        self._held: list[Pull] = []  # asked of the policy, while a batch waits to begin
+        self._in_flight: set[int] = set()
+        self._begun: set[int] = set()
+        self._seen: dict[tuple[int, int], float] = {}  # (arm, level) → loss
+        self._room = 0  # arms that may still begin in this batch
+        self._chosen: list[dict[str, Any]] = []  # what they get, the last first
+
+    def ask(self, n: int = 1) -> list[Pull]:
+        """What the policy asks for, unless a batch has to wait; new arms have their configs."""
+        pulls: list[Pull] = []
+        while len(pulls) < n:
+            self._held = self._held or self._policy.ask(1)
+            if not self._held:
+                break
+            (pull,) = self._held
+            if pull.arm in self._begun:
+                if self._waits:
+                    self._room = 0  # the rung below is known: whoever begins next, begins a batch
+            elif self._room or not (self._waits and self._in_flight):
+                self._begin(pull.arm)
+            else:
+                break
+            self._held = []
+            self._in_flight.add(pull.arm)
+            pulls.append(pull)
+        return pulls
+
+    def _begin(self, arm: int) -> None:
+        if not self._room:
+            self._room = self._sampler.batch
+            self._chosen = self._choose()
+        number = len(self._begun)
+        self._room -= 1
+        self._begun.add(arm)
+        if arm >= self._included and not self._sampler.keeps(number) and self._chosen:
+            self._spare.append(self._configs[arm])
+            self._configs[arm] = self._chosen.pop()
+
+    def _choose(self) -> list[dict[str, Any]]:
+        """What the sampler proposes for this batch, the first last; no longer spare."""
+        self._spare += self._chosen  # what the batch before had no arms for
+        begun = len(self._begun)
+        count = sum(not self._sampler.keeps(begun + k) for k in range(self._room))
+        if not (self._seen and self._spare and count):
+            return []
+        seen = [
+            Seen(self._configs[arm], level, loss)
+            for (arm, level), loss in sorted(self._seen.items())
+        ]
+        seed = int(fingerprint([self._seed, "propose", begun])[:8], 16)
+        proposed = list(self._sampler.propose(seen, self._spare, count, seed))
+        places = set(proposed)
+        if not len(places) == len(proposed) <= count or not places <= set(range(len(self._spare))):
+            raise InvalidArgument(
+                f"the sampler {self._sampler} proposes {proposed} where {count} of "
+                f"{len(self._spare)} candidates were asked for. Let `propose` give their places "
+                "in the list, each at most once."
+            )
+        chosen = [self._spare[place] for place in proposed]
+        for place in sorted(proposed, reverse=True):
+            del self._spare[place]
+        return chosen[::-1]
+
+    def tell(self, event: Told) -> None:
+        """Pass it on, and keep it for the sampler."""
+        self._policy.tell(event)
+        arm, upto = event.pull.arm, event.pull.upto
+        self._in_flight.discard(arm)
+        finite = isinstance(event, Loss) and is_healthy(event)
+        self._seen[arm, upto] = event.value if isinstance(event, Loss) and finite else inf
+
+    @property
+    def recommendation(self) -> int | None:
+        """The policy's."""
+        return self._policy.recommendation
+
+    @property
+    def finished(self) -> bool:
+        """Whether the policy has."""
+        return self._policy.finished
+
+    def extend(self, budget: int) -> None:
+        """Let the policy go on with a larger budget."""
+        assert isinstance(self._policy, Extendable), "a search by any other is not extended"
+        self._policy.extend(budget)

@@ -1,0 +1,356 @@
+"""Arms that are chosen by what became of others: the same on any runner, and after any crash."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count as counted
+from math import inf, nan
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastarm import (
+    ASHA,
+    Choice,
+    Configs,
+    Forest,
+    Grid,
+    Hyperband,
+    Integer,
+    LogUniform,
+    Policy,
+    Sampler,
+    Simulated,
+    SuccessiveHalving,
+    Uniform,
+    search,
+)
+from lastarm.canonical import readable
+from lastarm.errors import DrawnOtherwise, InvalidArgument, OtherSearch
+from lastarm.events import Loss, Pull
+from lastarm.journal import read
+from lastarm.samplers import Choosing, Seen
+from lastarm.samplers.features import features
+from lastarm.space import draw, spare
+
+SPACE = {"x": Uniform(0, 1), "y": Uniform(0, 1)}
+HYPERBAND = Hyperband(arms=49, budget=1500, max_pulls=27)
+POLICIES = {
+    "hyperband": HYPERBAND,
+    "asha": ASHA(arms=40, budget=200, max_pulls=9),
+    "halving": SuccessiveHalving(arms=32, budget=400),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closest(Sampler):
+    """Those closest to the best at the highest level; remembers what it was shown, if asked to."""
+
+    shown: Any = None
+
+    def __repr__(self) -> str:
+        return "Closest()"
+
+    def propose(
+        self, seen: Sequence[Seen], candidates: Sequence[Mapping[str, Any]], count: int, seed: int
+    ) -> list[int]:
+        if self.shown is not None:
+            self.shown.append((list(seen), list(candidates), count, seed))
+        best = min(seen, key=lambda one: (-one.level, one.loss)).config
+
+        def distance(place: int) -> float:
+            return sum(abs(candidates[place][name] - best[name]) for name in best)
+
+        return sorted(range(len(candidates)), key=distance)[:count]
+
+
+class Farthest(Closest):
+    """Another mind under the same name."""
+
+    def propose(
+        self, seen: Sequence[Seen], candidates: Sequence[Mapping[str, Any]], count: int, seed: int
+    ) -> list[int]:
+        return list(range(count))
+
+
+class Valley:
+    """The loss falls towards the distance from (0.3, 0.7); where x is small, training fails."""
+
+    def start(self, config: Mapping[str, Any], seed: int) -> tuple[float, int]:
+        return abs(config["x"] - 0.3) + abs(config["y"] - 0.7), 0
+
+    def train(self, state: tuple[float, int], pulls: int) -> tuple[float, int]:
+        if state[0] > 0.9:
+            raise RuntimeError("too far away")
+        return state[0], state[1] + pulls
+
+    def loss(self, state: tuple[float, int]) -> float:
+        return nan if state[0] > 0.8 else state[0] + 1 / state[1]
+
+
+tuned = partial(search, Valley(), SPACE)
+
+
+def falling(config: Mapping[str, Any]) -> Iterator[float]:
+    """Never fails, and goes on for ever."""
+    for pulls in counted(1):
+        yield 1 / pulls + config.get("x", 0.5)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("sampler", [Closest(), Forest(trees=4)], ids=["closest", "forest"])
+def test_the_same_call_gives_the_same_arms(policy: Policy, sampler: Sampler) -> None:
+    once, again = (tuned(policy=policy, sampler=sampler, seed=3) for _ in range(2))
+    assert once.configs == again.configs
+    assert once.digest == again.digest
+    assert once.complete
+    assert once.digest != tuned(policy=policy, sampler=sampler, seed=4).digest
+    assert once.digest != tuned(policy=policy, seed=3).digest
+
+
+@pytest.mark.parametrize("name", ["hyperband", "halving"])
+def test_every_runner_gives_one_digest(name: str) -> None:
+    answer = tuned(policy=POLICIES[name], sampler=Closest())
+    for workers in (2, 7, 30):
+        random = np.random.default_rng(workers)
+        simulated = partial(
+            Simulated, workers=workers, seconds_per_pull=random.random(49)[: len(answer.configs)]
+        )
+        found = tuned(policy=POLICIES[name], sampler=Closest(), runner=simulated)
+        assert (found.digest, found.configs) == (answer.digest, answer.configs)
+
+
+def test_worker_processes_give_the_digest_of_the_serial_runner() -> None:
+    policy = Hyperband(arms=17, budget=69, max_pulls=9)
+    answer = tuned(policy=policy, sampler=Forest(batch=4, trees=4))
+    found = tuned(policy=policy, sampler=Forest(batch=4, trees=4), runner="processes", workers=2)
+    assert (found.digest, found.configs) == (answer.digest, answer.configs)
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_cut_off_anywhere_it_resumes_to_the_same_arms(policy: Policy, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.jsonl"
+    answer = tuned(policy=policy, sampler=Closest(), journal=whole, checkpoints=False)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines), 29):
+        part = tmp_path / f"{kept}.jsonl"
+        part.write_bytes(b"".join(lines[:kept]))
+        found = tuned(policy=policy, sampler=Closest(), journal=part, checkpoints=False)
+        assert (found.digest, found.configs) == (answer.digest, answer.configs)
+
+
+def test_asha_on_many_workers_resumes_with_the_arms_that_its_journal_has(tmp_path: Path) -> None:
+    journal = tmp_path / "asha.jsonl"
+    policy = POLICIES["asha"]
+    simulated = partial(Simulated, workers=5, seconds_per_pull=np.linspace(1, 2, 40))
+    answer = tuned(policy=policy, sampler=Closest(), journal=journal, runner=simulated)
+    assert tuned(policy=policy, sampler=Closest(), journal=journal).digest == answer.digest
+    begun = [event for event in read(journal) if isinstance(event, Pull) and event.config]
+    assert all(event.config == readable(answer.configs[event.arm]) for event in begun)
+
+
+def test_a_search_can_be_extended(tmp_path: Path) -> None:
+    def run(budget: int) -> Any:
+        policy = replace(HYPERBAND, budget=budget)
+        return tuned(policy=policy, sampler=Closest(), journal=tmp_path / "journal.jsonl")
+
+    first = run(250)
+    more = run(1500)
+    assert first.spent.pulls <= 250 < more.spent.pulls <= 1500
+    assert run(250).digest == more.digest
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("share", ["1/3", "1/2", 1])
+def test_of_the_first_n_arms_the_share_is_random(
+    policy: Policy, share: Any, tmp_path: Path
+) -> None:
+    sampler = Closest(random_share=share, batch=5)
+    journal = tmp_path / "journal.jsonl"
+    result = tuned(policy=policy, sampler=sampler, journal=journal, checkpoints=False)
+    plain = draw(SPACE, policy.arms, 0)
+    order = [event.arm for event in read(journal) if isinstance(event, Pull) and event.config]
+    kept = 0
+    for n, arm in enumerate(order, start=1):
+        kept += result.configs[arm] == plain[arm]
+        assert kept >= int(n * {"1/3": 1 / 3, "1/2": 1 / 2, 1: 1}[share])
+    assert kept == len(order) if share == 1 else kept < len(order) * 0.8
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_the_budget_is_never_exceeded_whatever_fails(policy: Policy) -> None:
+    results = [tuned(policy=policy, sampler=Closest(), seed=seed) for seed in range(5)]
+    assert any(result.failures for result in results)
+    assert all(result.spent.pulls <= policy.budget for result in results)
+
+
+@pytest.mark.parametrize("name", ["hyperband", "halving"])
+def test_choosing_arms_costs_no_pull_and_no_look(name: str) -> None:
+    chosen = search(falling, SPACE, policy=POLICIES[name], sampler=Closest())
+    plain = search(falling, SPACE, policy=POLICIES[name])
+    assert chosen.spent.pulls == plain.spent.pulls
+    assert chosen.spent.observations == plain.spent.observations
+
+
+@pytest.mark.parametrize("arms", [10, 20, 30])
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"x": Integer(1, 6), "y": Choice(0.1, 0.2, 0.3, 0.4, 0.5)},
+        Grid({"x": Integer(1, 6), "y": Uniform(0, 1)}, samples=6),
+        Configs([{"x": x, "y": 0.5} for x in range(30)]),
+    ],
+    ids=["finite", "grid", "configs"],
+)
+def test_in_a_finite_space_no_config_is_had_twice(space: Any, arms: int) -> None:
+    policy = SuccessiveHalving(arms=arms, budget=1000)
+    for sampler in (Closest(batch=3), Forest(batch=3, trees=2)):
+        found = search(falling, space, policy=policy, sampler=sampler)
+        assert len({tuple(config.items()) for config in found.configs}) == arms
+
+
+def test_included_configs_come_first_as_they_are() -> None:
+    include = [{"x": 0.1, "y": 0.1}, {"x": 0.9, "y": 0.9}, {"x": 0.1, "y": 0.1}]
+    for policy in POLICIES.values():
+        configs = tuned(policy=policy, sampler=Closest(batch=1), include=include).configs
+        assert configs[:2] == include[:2]
+
+
+def test_a_sampler_is_shown_what_is_known_and_failures_as_the_worst() -> None:
+    shown: list[Any] = []
+    result = tuned(policy=HYPERBAND, sampler=Closest(shown=shown, batch=6))
+    assert result.failures
+    for seen, candidates, count, _ in shown:
+        assert 0 < count <= 6
+        assert len(candidates) >= 900
+        assert all(
+            one.loss == inf
+            for one in seen
+            if abs(one.config["x"] - 0.3) + abs(one.config["y"] - 0.7) > 0.8
+        )
+        assert all(config not in [one.config for one in seen] for config in candidates)
+    assert [len(seen) for seen, *_ in shown][:3] == [6, 12, 18]
+    assert len({seed for *_, seed in shown}) == len(shown)
+
+
+def test_a_batch_waits_for_the_one_before_where_arms_go_round_by_round() -> None:
+    configs = draw(SPACE, 8, 0)
+    policy = Choosing(SuccessiveHalving(8, 48), Closest(batch=3), SPACE, configs, seed=0)
+    first = policy.ask(8)
+    assert [pull.arm for pull in first] == [0, 1, 2]
+    policy.tell(Loss(first[0], 0.5))
+    policy.tell(Loss(first[2], 0.25))
+    assert policy.ask(8) == []
+    policy.tell(Loss(first[1], 0.75))
+    assert [pull.arm for pull in policy.ask(2)] == [3, 4]
+    assert [pull.arm for pull in policy.ask(8)] == [5]
+
+
+def test_asha_never_waits_for_a_batch() -> None:
+    configs = draw(SPACE, 40, 0)
+    policy = Choosing(POLICIES["asha"], Closest(batch=3), SPACE, configs, seed=0)
+    assert len(policy.ask(20)) == 20
+
+
+def test_another_sampler_is_refused_and_a_changed_one_is_noticed(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    tuned(policy=HYPERBAND, sampler=Closest(), journal=journal)
+    with pytest.raises(OtherSearch, match=r"sampler was 'Closest\(\)' and is now None"):
+        tuned(policy=HYPERBAND, journal=journal)
+    with pytest.raises(OtherSearch, match=r"is now \"Forest\(batch=8"):
+        tuned(policy=HYPERBAND, journal=journal, sampler=Forest())
+    with pytest.raises(DrawnOtherwise, match=r"arm \d+ has the config .* now gives it"):
+        tuned(policy=HYPERBAND, journal=journal, sampler=Farthest())
+
+
+def test_the_header_says_which_sampler_and_whose_versions(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    tuned(policy=POLICIES["halving"], sampler=Forest(trees=2), journal=journal)
+    opened: Any = read(journal)[0]
+    assert opened.policy["sampler"] == "Forest(batch=8, random_share='1/3', trees=2)"
+    assert {"lastarm", "python", "scikit-learn"} == opened.versions.keys()
+
+
+@pytest.mark.parametrize("places", [[0, 0], [-1], [10**6], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
+def test_proposals_that_are_none_are_refused(places: list[int]) -> None:
+    class Wrong(Closest):
+        def propose(self, *_: Any) -> list[int]:
+            return places
+
+    with pytest.raises(InvalidArgument, match="each at most once"):
+        tuned(policy=HYPERBAND, sampler=Wrong())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"batch": 0}, "batch=0 will not do"),
+        ({"random_share": 0}, "random_share=0 will not do"),
+        ({"random_share": 1.5}, "at most 1"),
+        ({"random_share": "a third"}, "random_share='a third' will not do"),
+        ({"trees": 0}, "trees=0 will not do"),
+    ],
+)
+def test_numbers_that_will_not_do_are_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        Forest(**arguments)
+
+
+@pytest.mark.parametrize("sampler", [Forest, "forest", 3])
+def test_what_is_no_sampler_is_refused(sampler: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"is no sampler: give one, such as Forest\(\)"):
+        tuned(policy=HYPERBAND, sampler=sampler)
+
+
+def test_without_scikit_learn_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['sklearn'] = None; from lastarm import Forest; Forest()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
+    assert "pip install 'lastarm[sklearn]'" in done.stderr
+
+
+def test_features_are_ranks_and_options_whatever_the_values() -> None:
+    strange = [
+        {"n": 10**400, "o": None, "b": True, "f": inf},
+        {"n": -5, "o": [1, 2], "b": False, "f": 1.0},
+        {"n": -5, "c": max, "b": True, "f": np.float32(1)},
+        {},
+    ]
+    rows = features(strange)
+    assert rows[:, 0].tolist() == [2, 1, 1, 0]
+    assert np.isfinite(rows).all()
+    assert rows.shape == (4, 1 + 2 + 2 + 2 + 1)
+    assert features([{}, {}]).shape == (2, 0)
+
+
+def test_a_forest_takes_conditional_spaces_and_spaces_of_nothing() -> None:
+    policy = POLICIES["halving"]
+    kernels = [
+        {"kernel": "rbf", "gamma": LogUniform(1e-3, 1e3)},
+        {"kernel": "poly", "degree": Uniform(0, 9), "layers": [(1, 2), None, "auto"]},
+    ]
+    for space in (kernels, {"x": Uniform(0, 1), "same": 5}):
+        found = search(falling, space, policy=policy, sampler=Forest(trees=2))
+        assert found.complete
+
+
+def test_what_is_spare_goes_on_where_the_arms_end() -> None:
+    for space in (SPACE, [SPACE, {"z": Uniform(0, 1)}], Configs([{"x": x} for x in range(30)])):
+        assert draw(space, 10, 7) + spare(space, draw(space, 10, 7), 20, 7) == draw(space, 30, 7)
+
+
+def test_on_a_smooth_valley_chosen_arms_beat_random_ones() -> None:
+    def found(seed: int, sampler: Sampler | None) -> float:
+        loss = tuned(policy=replace(HYPERBAND, seed=seed), sampler=sampler, seed=seed).loss
+        assert loss is not None
+        return loss
+
+    differences = [found(seed, Forest(trees=8)) - found(seed, None) for seed in range(8)]
+    assert fmean(differences) < -0.01
+    assert sum(difference < 0 for difference in differences) >= 6
