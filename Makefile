@@ -39,7 +39,7 @@ docs: .venv/.installed-dev
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
 # One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
-# The league and the prices of looks need a folder of recorded curves: make bench CURVES=FOLDER
+# The league, the prices of looks and the chosen arms need a folder of recorded curves: make bench CURVES=FOLDER
 bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/startup.py
 	.venv-bench/bin/python benchmarks/decisions.py
@@ -47,10 +47,12 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/engines.py
 	.venv-bench/bin/python benchmarks/scale.py
 	.venv-bench/bin/python benchmarks/quality.py
+	.venv-bench/bin/python benchmarks/switching.py
 	.venv-bench/bin/python benchmarks/opening.py
 	.venv-bench/bin/python benchmarks/sooner.py $(if $(A9A),--a9a $(A9A))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
+	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))
 
 # Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
 faults: .venv/.installed-dev

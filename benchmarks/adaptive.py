@@ -1,9 +1,8 @@
 """Arms chosen by a forest of random trees, against arms drawn at random, on recorded curves.
 
-Hyperband (eta 3, all its brackets) and ASHA, with the budget of that Hyperband and with twice as
-much, on each table of a folder that has the hyperparameters of its rows. An arm is a point of the
-unit cube, with a side for each hyperparameter, scaled so that the recorded values fill it evenly;
-its curve is that of the nearest recorded configuration. Several arms may so have one curve, which
+Hyperband (eta 3, all its brackets) and ASHA, with the budget that those brackets take, on each
+table of a folder that has the hyperparameters of its rows. An arm is a point of the unit cube,
+with a side for each hyperparameter, scaled so that the recorded values fill it evenly; its curve is that of the nearest recorded configuration. Several arms may so have one curve, which
 costs whoever draws them close together. The forest is as it comes: batches of 8 arms, a third of
 all arms random. Nothing was tuned to a table.
 
@@ -105,7 +104,6 @@ def policies(table: Table, seed: int) -> dict[str, Policy]:
     return {
         "hyperband": Hyperband(arms, budget, max_pulls=columns, seed=seed),
         "asha": ASHA(budget, budget, max_pulls=columns),
-        "asha, twice the budget": ASHA(2 * budget, 2 * budget, max_pulls=columns),
     }
 
 

@@ -1,12 +1,14 @@
 """Arms that are chosen by what became of others: the same on any runner, and after any crash."""
 
+import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count as counted
-from math import inf, nan
+from math import fsum, inf, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,6 +33,7 @@ from lastarm import (
     search,
 )
 from lastarm.canonical import readable
+from lastarm.cli import main
 from lastarm.errors import DrawnOtherwise, InvalidArgument, OtherSearch
 from lastarm.events import Loss, Pull
 from lastarm.journal import read
@@ -38,6 +41,7 @@ from lastarm.samplers import Choosing, Seen
 from lastarm.samplers.features import features
 from lastarm.space import draw, spare
 
+BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "adaptive.py"
 SPACE = {"x": Uniform(0, 1), "y": Uniform(0, 1)}
 HYPERBAND = Hyperband(arms=49, budget=1500, max_pulls=27)
 POLICIES = {
@@ -64,7 +68,7 @@ class Closest(Sampler):
         best = min(seen, key=lambda one: (-one.level, one.loss)).config
 
         def distance(place: int) -> float:
-            return sum(abs(candidates[place][name] - best[name]) for name in best)
+            return fsum(abs(candidates[place][name] - best[name]) for name in best)
 
         return sorted(range(len(candidates)), key=distance)[:count]
 
@@ -119,7 +123,9 @@ def test_every_runner_gives_one_digest(name: str) -> None:
     for workers in (2, 7, 30):
         random = np.random.default_rng(workers)
         simulated = partial(
-            Simulated, workers=workers, seconds_per_pull=random.random(49)[: len(answer.configs)]
+            Simulated,
+            workers=workers,
+            seconds_per_pull=random.random(len(answer.configs)).tolist(),
         )
         found = tuned(policy=POLICIES[name], sampler=Closest(), runner=simulated)
         assert (found.digest, found.configs) == (answer.digest, answer.configs)
@@ -147,7 +153,7 @@ def test_cut_off_anywhere_it_resumes_to_the_same_arms(policy: Policy, tmp_path: 
 def test_asha_on_many_workers_resumes_with_the_arms_that_its_journal_has(tmp_path: Path) -> None:
     journal = tmp_path / "asha.jsonl"
     policy = POLICIES["asha"]
-    simulated = partial(Simulated, workers=5, seconds_per_pull=np.linspace(1, 2, 40))
+    simulated = partial(Simulated, workers=5, seconds_per_pull=np.linspace(1, 2, 40).tolist())
     answer = tuned(policy=policy, sampler=Closest(), journal=journal, runner=simulated)
     assert tuned(policy=policy, sampler=Closest(), journal=journal).digest == answer.digest
     begun = [event for event in read(journal) if isinstance(event, Pull) and event.config]
@@ -240,7 +246,7 @@ def test_a_sampler_is_shown_what_is_known_and_failures_as_the_worst() -> None:
 
 def test_a_batch_waits_for_the_one_before_where_arms_go_round_by_round() -> None:
     configs = draw(SPACE, 8, 0)
-    policy = Choosing(SuccessiveHalving(8, 48), Closest(batch=3), SPACE, configs, seed=0)
+    policy = Choosing(SuccessiveHalving(8, 48), Closest(batch=3), SPACE, configs, 0)
     first = policy.ask(8)
     assert [pull.arm for pull in first] == [0, 1, 2]
     policy.tell(Loss(first[0], 0.5))
@@ -253,7 +259,7 @@ def test_a_batch_waits_for_the_one_before_where_arms_go_round_by_round() -> None
 
 def test_asha_never_waits_for_a_batch() -> None:
     configs = draw(SPACE, 40, 0)
-    policy = Choosing(POLICIES["asha"], Closest(batch=3), SPACE, configs, seed=0)
+    policy = Choosing(POLICIES["asha"], Closest(batch=3), SPACE, configs, 0)
     assert len(policy.ask(20)) == 20
 
 
@@ -316,7 +322,7 @@ def test_without_scikit_learn_it_says_what_to_install() -> None:
 
 
 def test_features_are_ranks_and_options_whatever_the_values() -> None:
-    strange = [
+    strange: list[dict[str, Any]] = [
         {"n": 10**400, "o": None, "b": True, "f": inf},
         {"n": -5, "o": [1, 2], "b": False, "f": 1.0},
         {"n": -5, "c": max, "b": True, "f": np.float32(1)},
@@ -354,3 +360,43 @@ def test_on_a_smooth_valley_chosen_arms_beat_random_ones() -> None:
     differences = [found(seed, Forest(trees=8)) - found(seed, None) for seed in range(8)]
     assert fmean(differences) < -0.01
     assert sum(difference < 0 for difference in differences) >= 6
+
+
+def test_the_command_takes_a_sampler_by_its_name_and_resumes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = "def forever(config):\n    while True:\n        yield abs(config['x'] - 0.3)\n"
+    Path("sampled_by_command.py").write_text(module)
+    command = ["tune", "sampled_by_command:forever", "--param", "x=uniform:0:1", "--arms", "16"]
+    command += ["--budget", "64", "--sampler", "forest", "--journal", "tune.jsonl", "--json"]
+    answers = []
+    for arguments in (command, ["resume", "tune.jsonl", "--json"]):
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+        assert leaving.value.code == 0
+        answers.append(json.loads(capsys.readouterr().out)["digest"])
+    policy = SuccessiveHalving(arms=16, budget=64)
+    space = {"x": Uniform(0, 1)}
+    trainer = importlib.import_module("sampled_by_command").forever
+    assert set(answers) == {search(trainer, space, policy=policy, sampler=Forest()).digest}
+
+
+def test_the_benchmark_is_played_from_beginning_to_end(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    values = random.random((50, 2))
+    names = np.array(["x", "y"])
+    losses = values.sum(axis=1, keepdims=True) + 1 / np.arange(1, 4)
+    for name in ("first_one", "second_one"):
+        np.savez(tmp_path / f"{name}.npz", losses=losses, config=values, hp_names=names)
+    np.savez(tmp_path / "bare.npz", losses=losses)
+    results = BENCHMARK.with_name("RESULTS.md").read_bytes()
+    command = [sys.executable, f"{BENCHMARK}", f"{tmp_path}", "--seeds", "2"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == "bare has no configs, and is left out\n"
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    assert {line.get("table") for line in lines} >= {"All tables", "first", "second"}
+    assert {line["what"] for line in lines} >= {"hyperband", "asha", "first_one"}
+    assert BENCHMARK.with_name("RESULTS.md").read_bytes() == results

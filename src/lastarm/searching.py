@@ -150,7 +150,7 @@ def search(
         running = stack.enter_context(closing(make_runner(states)))
         if isinstance(written, Journal):
             policy = _as_it_began(policy, written)
-        asked = sampler and Choosing(policy, sampler, space, configs, seed=seed, include=include)
+        asked = sampler and Choosing(policy, sampler, space, configs, seed, include)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
         watchers = [

@@ -25,6 +25,7 @@ from lastarm.cli.options import (
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
 from lastarm.policies.named import name_of, takes
+from lastarm.samplers import SAMPLERS
 from lastarm.searching import search
 from lastarm.trainers import AnyTrainer, Program
 
@@ -57,6 +58,13 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @policy_options
 @click.option(
     "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
+)
+@click.option(
+    "--sampler",
+    type=click.Choice(list(SAMPLERS)),
+    metavar="NAME",
+    help=f"Choose later arms by what is known of earlier ones: {', '.join(SAMPLERS)}. "
+    "[default: draw all at random]",
 )
 @click.option("--workers", type=whole, metavar="N", help="Worker processes. [default: none]")
 @click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
@@ -95,6 +103,7 @@ def tune(
     space_path: str | None,
     parameters: tuple[str, ...],
     policy: str | None,
+    sampler: str | None,
     as_json: bool,
     checkpoints: str | None,
     output: str | None,
@@ -131,6 +140,7 @@ def tune(
             _trainer(trainer, program, space),
             space,
             policy=chosen,
+            sampler=None if sampler is None else SAMPLERS[sampler](),
             include=include,
             checkpoints=True if checkpoints is None else checkpoints,
             **options,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from lastarm.canonical import fingerprint
 from lastarm.errors import InvalidArgument
@@ -17,6 +18,7 @@ from lastarm.space.values import config_identity
 CANDIDATES = 1000  # that a sampler chooses from, if there are so many
 
 
+@dataclass(eq=False)
 class Choosing(Policy):
     """A policy that lets a sampler choose configs, a batch of arms at a time, before they begin.
 
@@ -31,23 +33,19 @@ class Choosing(Policy):
     its sampler knows what came back so far, in the order that the journal has.
     """
 
-    name = "choosing"
+    name: ClassVar[str] = "choosing"
+    policy: Policy
+    sampler: Sampler
+    space: Space = field(repr=False)
+    configs: list[dict[str, Any]] = field(repr=False)
+    seed: int
+    include: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
-    def __init__(
-        self,
-        policy: Policy,
-        sampler: Sampler,
-        space: Space,
-        configs: list[dict[str, Any]],
-        *,
-        seed: int,
-        include: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        self.arms, self.budget = policy.arms, policy.budget
-        self._policy, self._sampler, self._seed = policy, sampler, seed
-        self._configs, self._spare = configs, spare(space, configs, CANDIDATES, seed)
-        self._included = len(set(map(config_identity, include)))  # they are the first arms
-        self._waits = isinstance(policy, Rounds)
+    def __post_init__(self) -> None:
+        self.arms, self.budget = self.policy.arms, self.policy.budget
+        self._spare = spare(self.space, self.configs, CANDIDATES, self.seed)
+        self._included = len(set(map(config_identity, self.include)))  # they are the first arms
+        self._waits = isinstance(self.policy, Rounds)
         self._held: list[Pull] = []  # asked of the policy, while a batch waits to begin
         self._in_flight: set[int] = set()
         self._begun: set[int] = set()
@@ -59,7 +57,7 @@ class Choosing(Policy):
         """What the policy asks for, unless a batch has to wait; new arms have their configs."""
         pulls: list[Pull] = []
         while len(pulls) < n:
-            self._held = self._held or self._policy.ask(1)
+            self._held = self._held or self.policy.ask(1)
             if not self._held:
                 break
             (pull,) = self._held
@@ -77,32 +75,32 @@ class Choosing(Policy):
 
     def _begin(self, arm: int) -> None:
         if not self._room:
-            self._room = self._sampler.batch
+            self._room = self.sampler.batch
             self._chosen = self._choose()
         number = len(self._begun)
         self._room -= 1
         self._begun.add(arm)
-        if arm >= self._included and not self._sampler.keeps(number) and self._chosen:
-            self._spare.append(self._configs[arm])
-            self._configs[arm] = self._chosen.pop()
+        if arm >= self._included and not self.sampler.keeps(number) and self._chosen:
+            self._spare.append(self.configs[arm])
+            self.configs[arm] = self._chosen.pop()
 
     def _choose(self) -> list[dict[str, Any]]:
         """What the sampler proposes for this batch, the first last; no longer spare."""
         self._spare += self._chosen  # what the batch before had no arms for
         begun = len(self._begun)
-        count = sum(not self._sampler.keeps(begun + k) for k in range(self._room))
+        count = sum(not self.sampler.keeps(begun + k) for k in range(self._room))
         if not (self._seen and self._spare and count):
             return []
         seen = [
-            Seen(self._configs[arm], level, loss)
+            Seen(self.configs[arm], level, loss)
             for (arm, level), loss in sorted(self._seen.items())
         ]
-        seed = int(fingerprint([self._seed, "propose", begun])[:8], 16)
-        proposed = list(self._sampler.propose(seen, self._spare, count, seed))
+        seed = int(fingerprint([self.seed, "propose", begun])[:8], 16)
+        proposed = list(self.sampler.propose(seen, self._spare, count, seed))
         places = set(proposed)
         if not len(places) == len(proposed) <= count or not places <= set(range(len(self._spare))):
             raise InvalidArgument(
-                f"the sampler {self._sampler} proposes {proposed} where {count} of "
+                f"the sampler {self.sampler} proposes {proposed} where {count} of "
                 f"{len(self._spare)} candidates were asked for. Let `propose` give their places "
                 "in the list, each at most once."
             )
@@ -113,7 +111,7 @@ class Choosing(Policy):
 
     def tell(self, event: Told) -> None:
         """Pass it on, and keep it for the sampler."""
-        self._policy.tell(event)
+        self.policy.tell(event)
         arm, upto = event.pull.arm, event.pull.upto
         self._in_flight.discard(arm)
         finite = isinstance(event, Loss) and is_healthy(event)
@@ -122,14 +120,14 @@ class Choosing(Policy):
     @property
     def recommendation(self) -> int | None:
         """The policy's."""
-        return self._policy.recommendation
+        return self.policy.recommendation
 
     @property
     def finished(self) -> bool:
         """Whether the policy has."""
-        return self._policy.finished
+        return self.policy.finished
 
     def extend(self, budget: int) -> None:
         """Let the policy go on with a larger budget."""
-        assert isinstance(self._policy, Extendable), "a search by any other is not extended"
-        self._policy.extend(budget)
+        assert isinstance(self.policy, Extendable), "a search by any other is not extended"
+        self.policy.extend(budget)
