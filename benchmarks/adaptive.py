@@ -2,9 +2,10 @@
 
 Hyperband (eta 3, all its brackets) and ASHA, with the budget that those brackets take, on each
 table of a folder that has the hyperparameters of its rows. An arm is a point of the unit cube,
-with a side for each hyperparameter, scaled so that the recorded values fill it evenly; its curve is that of the nearest recorded configuration. Several arms may so have one curve, which
-costs whoever draws them close together. The forest is as it comes: batches of 8 arms, a third of
-all arms random. Nothing was tuned to a table.
+with a side for each hyperparameter, scaled so that the recorded values fill it evenly; its curve
+is that of the nearest recorded configuration. Several arms may so have one curve, which costs
+whoever draws them close together. The forest is as it comes: batches of 8 arms, a third of all
+arms random. Nothing was tuned to a table.
 
 "Loss" is that of the recommended arm where it was last looked at: what was found. "Rank" is that
 of its row by final loss among all rows of the table: 0 is the best, 1 the worst. Differences are
@@ -132,7 +133,10 @@ def play_all(files: list[Table], seeds: int) -> dict[str, NDArray[np.float64]]:
     """Policy → [table, seed, random or chosen, what it came to]; one process on each core."""
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         tasks = [[pool.submit(play, file, seed) for seed in range(seeds)] for file in files]
-        found = [[task.result() for task in row] for row in tasks]
+        found = []
+        for file, row in zip(files, tasks, strict=True):
+            found.append([task.result() for task in row])
+            print(f"{file.name} is played", file=sys.stderr)
     return {name: np.array([[one[name] for one in row] for row in found]) for name in found[0][0]}
 
 
@@ -170,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
         "part of RESULTS.md; with any, it only prints."
     )
     parser.add_argument("folder", type=Path, help="of .npz tables with `config` and `hp_names`.")
-    parser.add_argument("--seeds", type=int, default=30, help="for each file. [default: 30]")
+    parser.add_argument("--seeds", type=int, default=20, help="for each file. [default: 20]")
     given = parser.parse_args(arguments)
     if given.seeds < 2:
         parser.error(f"--seeds {given.seeds} is too few for an interval. Give at least 2.")

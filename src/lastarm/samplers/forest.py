@@ -31,8 +31,8 @@ class Forest(Sampler):
 
     Only the ranking of losses matters. It needs scikit-learn: pip install 'lastarm[sklearn]'.
 
-    Source: Geurts, Ernst & Wehenkel, "Extremely randomized trees" (Machine Learning 2006). The
-    share of random draws is that of Falkner, Klein & Hutter, "BOHB: Robust and Efficient
+    Source: Geurts, Ernst & Wehenkel, "Extremely randomized trees" (Machine Learning 2006). To
+    keep a third of the draws random is from Falkner, Klein & Hutter, "BOHB: Robust and Efficient
     Hyperparameter Optimization at Scale" (ICML 2018).
     """
 
