@@ -1,11 +1,11 @@
 """Arms chosen by a forest of random trees, against arms drawn at random, on recorded curves.
 
-Hyperband (eta 3, all its brackets) and ASHA, with the budget that those brackets take, on each
-table of a folder that has the hyperparameters of its rows. An arm is a point of the unit cube,
-with a side for each hyperparameter, scaled so that the recorded values fill it evenly; its curve
-is that of the nearest recorded configuration. Several arms may so have one curve, which costs
-whoever draws them close together. The forest is as it comes: batches of 8 arms, a third of all
-arms random. Nothing was tuned to a table.
+Hyperband (eta 3, all its brackets), and ASHA and horizon-halving of 64 arms with the budget that
+those brackets take, on each table of a folder that has the hyperparameters of its rows. An arm is
+a point of the unit cube, with a side for each hyperparameter, scaled so that the recorded values
+fill it evenly; its curve is that of the nearest recorded configuration. Several arms may so have
+one curve, which costs whoever draws them close together. The forest is as it comes: batches of 8
+arms, a third of all arms random. Nothing was tuned to a table.
 
 "Loss" is that of the recommended arm where it was last looked at: what was found. "Rank" is that
 of its row by final loss among all rows of the table: 0 is the best, 1 the worst. Differences are
@@ -32,7 +32,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm import ASHA, Forest, Hyperband, Policy, RecordedCurves, Uniform, search
+from lastarm import (
+    ASHA,
+    Forest,
+    HorizonHalving,
+    Hyperband,
+    Policy,
+    RecordedCurves,
+    Uniform,
+    search,
+)
 from lastarm.trainers.recorded import Position
 from league_curves import normalised_ranks
 from record import Cell, Record
@@ -97,7 +106,7 @@ def tables(folder: Path) -> list[Table]:
 
 
 def policies(table: Table, seed: int) -> dict[str, Policy]:
-    """Those that begin arms one after the other."""
+    """All with the budget that Hyperband's brackets take."""
     columns = table.losses.shape[1]
     hyperband = Hyperband(PLENTY, 10**9, max_pulls=columns, seed=seed)
     budget = sum(bracket.pulls for bracket in hyperband.brackets())
@@ -105,6 +114,7 @@ def policies(table: Table, seed: int) -> dict[str, Policy]:
     return {
         "hyperband": Hyperband(arms, budget, max_pulls=columns, seed=seed),
         "asha": ASHA(budget, budget, max_pulls=columns),
+        "horizon-halving": HorizonHalving(64, budget, max_pulls=columns),
     }
 
 
