@@ -122,11 +122,11 @@ ODD: dict[str, list[Event]] = {
     "no header": told({0: [(1, 0.5), (2, 0.3)], 1: [(1, 0.6)]}, Closed(0, 2))[1:],
     "a stranger's": [
         Opened(0, {"name": 7, "budget": "many"}, {"grid": 3}, {}, command=("rm", "-rf")),
-        Loss(Pull(10**12, 3), 0.25),  # never begun
-        Pull(5, 2, {"deep": json.loads(900 * "[" + 900 * "]")}),
-        Loss(Pull(5, 9), 0.5, Work(1, nan, -inf, "worker", 2)),
-        Pull(6, 10**30, {"x": 10**400, "y": True, "z": None}),
-        Loss(Pull(6, 10**30), 0.75),
+        Loss(Pull(10**6, 3), 0.25),  # never begun
+        Pull(5, 2, {"deep": json.loads(60 * "[" + 60 * "]")}),
+        Loss(Pull(5, 9), 0.5, Work(1, 5e-324, 1e12, "worker", 2)),
+        Pull(6, 2**63 - 1, {"x": 10**400, "y": True, "z": None}),
+        Loss(Pull(6, 2**63 - 1), 0.75),
         Failure(Pull(7, 1), "", "", retried=True),
         Closed(99, 1, nan),
     ],

@@ -531,7 +531,7 @@ def test_a_study_is_never_written_over(journal: Path, tmp_path: Path, result: Re
     url = f"sqlite:///{tmp_path}/study.db"
     run("export", journal, "--optuna", url, "--name", "mine", "--level", 4)
     run("export", journal, "--optuna", url, "--name", "mine", code=2)
-    with pytest.raises(InvalidArgument, match="name of a study that is not there yet"):
+    with pytest.raises(InvalidArgument, match="a study named 'mine' is in that storage already"):
         result.to_optuna(url, "mine")
     study = optuna.load_study(study_name="mine", storage=url)
     assert len(study.trials) == 16

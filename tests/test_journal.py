@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastarm import RecordedCurves, Result, SuccessiveHalving, search
+from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, search
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -377,3 +377,24 @@ def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) 
         replay([history[0], history[2]], SuccessiveHalving(16, 128))
     with pytest.raises(ReplayDiverged, match="Closed"):
         replay([history[0], Closed(3, 8)], SuccessiveHalving(16, 128))
+
+
+def test_a_hyperparameter_called_configs_keeps_its_description(tmp_path: Path) -> None:
+    def run(**more: Any) -> Result:
+        trainer = RecordedCurves(TABLE)
+        space = {
+            "row": Choice(*range(16)),
+            "configs": Uniform(0, 1),
+            "configs drawn": Uniform(2, 3),
+        }
+        policy = SuccessiveHalving(8, 64)
+        return search(trainer, space, policy=policy, journal=tmp_path / "j.jsonl", **more)
+
+    found = run()
+    opened = read(tmp_path / "j.jsonl")[0]
+    assert isinstance(opened, Opened)
+    assert opened.space["configs"] == {"uniform": [0.0, 1.0]}
+    assert opened.space["configs drawn"] == {"uniform": [2.0, 3.0]}
+    assert run().digest == found.digest
+    with pytest.raises(OtherSearch, match="configs drawn drawn was"):
+        run(include=[{"row": 0, "configs": 0.5, "configs drawn": 2.5}])

@@ -19,6 +19,7 @@ from lastarm.journal import read
 from lastarm.report.page import write_report
 from lastarm.report.story import story
 from lastarm.trainers import Config
+from tests.forged import TOLD, forge
 from tests.report_searches import (
     HOSTILE,
     ODD,
@@ -493,3 +494,25 @@ def test_a_thousand_arms_at_fifty_levels_can_be_opened(open_page: Open, tmp_path
     page.locator("#tip").wait_for(state="visible")
     page.locator("#arms-table tbody button").nth(500).click()
     assert page.locator("#story-text p").count() > 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "losses of 1e308",
+        "nothing but subnormal losses",
+        "subnormal losses",
+        "losses as far apart as can be",
+        "a subnormal time",
+        "a subnormal setting",
+        "settings of 1e308",
+        "thousands of settings",
+        "the last pulls that there can be",
+    ],
+)
+def test_what_is_absurd_can_be_opened(open_page: Open, tmp_path: Path, name: str) -> None:
+    journal = forge(tmp_path / "forged.jsonl", TOLD[name])
+    page = open_page(write_report(tmp_path / "forged.html", read(journal), journal="forged.jsonl"))
+    assert marks(page, "curves-chart", "symbol") > 0
+    page.locator("#arms-table tbody button").first.click()
+    assert page.locator("#story-text p").count() > 0

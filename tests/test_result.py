@@ -231,7 +231,7 @@ def test_a_journal_that_lastarm_did_not_write_does_no_harm() -> None:
     assert Result.of([Loss(Pull(3, 1), 0.5)]).configs[3] == {}
     failed = Result.of([Failure(Pull(2, 1), "no")])
     assert "no" in str(failed)
-    with pytest.raises(JournalError, match="no search has so many arms"):
+    with pytest.raises(JournalError, match="line 3 of the journal has arm=1000"):
         Result.of([*seen, Loss(Pull(10**30, 1), 0.25)])
 
 

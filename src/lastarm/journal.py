@@ -159,13 +159,16 @@ class Unwritten:
 
 def read(path: str | Path) -> list[Event]:
     """The events of a journal that somebody else may be writing to; nothing is changed."""
+    why = "it is no file, but a folder, a pipe or a device"
     try:
-        return _verified(Path(path))[0]
+        if Path(path).is_file() or not Path(path).exists():  # a pipe or a device may have no end
+            return _verified(Path(path))[0]
     except OSError as error:
-        raise JournalError(
-            f"the journal {path} cannot be read: {error.strerror or error}. Name a file that a "
-            "search wrote as its journal."
-        ) from error
+        why = error.strerror or str(error)
+    raise JournalError(
+        f"the journal {path} cannot be read: {why}. Name a file that a search wrote as its "
+        "journal."
+    )
 
 
 def replay(
@@ -272,8 +275,9 @@ def _event(path: Path, number: int, line: Line) -> Event:
         raise OtherFormat(path, written, FORMAT)
     try:
         return event_of(line.fields)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise JournalDamaged(path, number, f"no event can be read from it ({error})") from error
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        why = str(error)[:100]  # it may quote what the line holds
+        raise JournalDamaged(path, number, f"no event can be read from it ({why})") from error
 
 
 def _budgets(events: Sequence[Event]) -> list[int]:

@@ -163,7 +163,7 @@ def _read_opened(fields: dict[str, Any]) -> Opened:
         {**fields["space"]},
         {**fields["trainer"]},
         {**fields["versions"]},
-        tuple(fields["command"]),
+        tuple(str(word) for word in fields["command"]),
         str(fields["folder"]),
     )
 

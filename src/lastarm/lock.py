@@ -97,8 +97,12 @@ def is_held(path: Path) -> bool:
 
     Trying the lock instead could turn away a search that begins at that moment.
     """
+    beside = Path(f"{path}.lock")  # the path may be a folder without a name
     try:
-        note = path.with_name(path.name + ".lock").read_text(errors="replace")
+        if not beside.is_file():  # whoever put a pipe there, nobody waits for it
+            return False
+        with beside.open(errors="replace") as file:
+            note = file.read(200)
     except OSError:
         return False
     process, _, host = note.removeprefix("process ").partition(" on ")

@@ -9,14 +9,16 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from lastarm.canonical import printable, short
-from lastarm.errors import InvalidArgument, JournalError
+from lastarm.canonical import short
+from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Opened
 from lastarm.journal import read
 from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
+from lastarm.report.credible import require_credible
 from lastarm.report.extending import remarks
 from lastarm.report.page import write_report
+from lastarm.report.phrases import clean
 from lastarm.report.story import remembered
 from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from lastarm.report.figures import Plots
 
 MOST_SHOWN = 10
-MOST_ARMS = 10**7  # that a journal may have
+MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Result:
         (1, {'x': 1}, False)
         """
         events = list(events)
+        require_credible(events)
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)
@@ -95,11 +98,6 @@ class Result:
             arm, level = closed.arm, closed.upto
             loss = dict(ledger.curves[arm])[level]
         last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
-        if last >= MOST_ARMS:  # a few bytes must not take all memory
-            raise JournalError(
-                f"the journal has an arm number {last:,}, and no search has so many arms. It was "
-                "not written by lastarm; leave it alone."
-            )
         return cls(
             arm=arm,
             config=None if arm is None else ledger.configs.get(arm),
@@ -209,7 +207,8 @@ class Result:
     def __str__(self) -> str:
         answer, *costs = self._sentences()
         config = self.config or {}
-        settings = [f"  {printable(name)} = {short(value)}" for name, value in config.items()]
+        names = list(config)[:MOST_SETTINGS]
+        settings = [f"  {clean(name, MOST_SIGNS)} = {short(config[name])}" for name in names]
         rows, more = self._rows()
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         table = [
@@ -256,17 +255,19 @@ class Result:
             key=lambda row: (row[0] != self.arm, -row[1] if row[2] < inf else 0, row[2], row[0]),
         )
         names = list(self.configs[ranked[0][0]]) if ranked and self.configs else []
-        rows = [["arm", "pulls", "loss", *map(printable, names)]] + [
+        names, unnamed = names[:MOST_SETTINGS], len(names[MOST_SETTINGS:])
+        rows = [["arm", "pulls", "loss", *(clean(name, MOST_SIGNS) for name in names)]] + [
             [
                 f"{arm}",
                 f"{upto:,}",
-                printable(error.partition(":")[0]) if error else f"{loss:.6g}",
+                clean(error.partition(":")[0], MOST_SIGNS) if error else f"{loss:.6g}",
                 *(short(self.configs[arm].get(name, "")) for name in names),
             ]
             for arm, upto, loss, error in ranked[:MOST_SHOWN]
         ]
         unseen = len(ranked) - MOST_SHOWN
         more = [f"… and {unseen:,} more arms"] if unseen > 0 else []
+        more += [f"… and {unnamed:,} more settings, in `configs`"] if unnamed else []
         more += remarks(self)
         if not self.complete:
             more.append(f"Stopped before the end. {self.how_to_resume}")

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from importlib.metadata import version
@@ -259,10 +259,13 @@ def _opened(
         besides["sampler"] = str(sampler)
         packages += sampler.packages
     kind = {"kind": type(trainer).__qualname__}
+    described, drawn = describe_space(space), "configs"
+    while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
+        drawn += " drawn"
     return Opened(
         seed=seed,
         policy=describe(policy) | besides,
-        space=describe_space(space) | {"configs": fingerprint(configs)},
+        space=described | {drawn: fingerprint(configs)},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
         versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),

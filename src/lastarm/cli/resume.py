@@ -75,9 +75,10 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
         output = os.path.abspath(output)  # where we are, not where the command was given
     try:
         os.chdir(opened.folder)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name with a zero byte in it is no name
+        why = getattr(error, "strerror", None) or error
         raise InvalidArgument(
-            f"the folder {opened.folder} cannot be entered: {error.strerror}. Run the command "
+            f"the folder {opened.folder} cannot be entered: {why}. Run the command "
             "above where its files are now, with this journal."
         ) from error
     with command.make_context(f"lastarm {words[0]}", words[1:]) as context:

@@ -23,9 +23,11 @@ from lastarm.journal import read
 from lastarm.lock import is_held
 from lastarm.report.advice import advice
 from lastarm.report.extending import nothing_left, remarks
+from lastarm.report.phrases import clean
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
+MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 
 
 @click.command()
@@ -104,10 +106,10 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     if len(result.stretches) > 1:
         arguments["budget"] = " → ".join(f"{stretch.budget}" for stretch in result.stretches)
     settings = ", ".join(f"{name}={value}" for name, value in arguments.items())
-    head = display.plain(f"{opened.policy.get('name')}, {settings}, seed={opened.seed}: {state}")
+    name = clean(str(opened.policy.get("name")))
     spent = result.spent
     parts: list[RenderableType] = [
-        Text(head),
+        Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
         *([stretches_table(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
@@ -122,7 +124,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         *([Text(f"{spent.moving}.")] if spent.moving else []),
     ]
     parts += [
-        Text(display.plain(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
+        Text(clean(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
     parts += [Text(remark) for remark in remarks(result)]
@@ -138,21 +140,22 @@ def _arms(result: Result, top: int) -> Table:
         (arm for arm in result.curves if arm not in result.failures),
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
     )[:top]
-    names = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
+    every = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
+    names = every[:MOST_SETTINGS]
     for heading in ("arm", "pulls", "loss"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in names:  # a number that is cut off is another number
-        table.add_column(escape(display.plain(name)), justify="right", overflow="fold")
+        table.add_column(escape(clean(name, MOST_SIGNS)), justify="right", overflow="fold")
+    if len(every) > len(names):
+        table.caption = f"and {len(every) - len(names):,} more settings: see --json"
     for arm in best:
         upto, loss = result.curves[arm][-1]
-        values = (result.configs[arm].get(name, "") for name in names)
+        values = [result.configs[arm].get(name, "") for name in names]
+        shown = [f"{value:.4g}" if isinstance(value, float) else f"{value}" for value in values]
         table.add_row(
             f"{arm}" + (" ★" if arm == result.arm else ""),
             f"{upto:,}",
             f"{loss:.6g}",
-            *(
-                f"{value:.4g}" if isinstance(value, float) else escape(display.plain(f"{value}"))
-                for value in values
-            ),
+            *(escape(clean(value, MOST_SIGNS)) for value in shown),
         )
     return table

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 HUGE = 1e300  # beyond it, differences and ratios can no longer be computed
+TINY = 1e-290  # below it, a chart finds no place for a tick between two numbers: it is drawn as 0
 
 
 def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> dict[str, Any]:
@@ -21,10 +22,11 @@ def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> di
     >>> axis([0.5, 0.6, 0.7] * 9 + [1e9])["outside"]
     1
     """
-    finite = sorted(min(max(n, -HUGE), HUGE) for n in numbers if isfinite(n))
+    drawn = [n if abs(n) > TINY else 0.0 for n in numbers if isfinite(n)]
+    finite = sorted(min(max(n, -HUGE), HUGE) for n in drawn)
     if not finite:
         return {"log": False, "domain": [0.0, 1.0], "outside": 0}
-    is_log = finite[0] > 1 / HUGE and finite[-1] / finite[0] >= wide
+    is_log = finite[0] > 0 and finite[-1] / finite[0] >= wide
     scaled = [log(number) if is_log else float(number) for number in finite]
     low, high, most = scaled[0], scaled[-1], scaled[(len(scaled) - 1) * 9 // 10]
     if not all_in and high - most > 2 * (most - low) > 0:
@@ -33,7 +35,8 @@ def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> di
     pad = max((high - low) / 20, abs(high) / 1e6) if high > low else abs(high) / 10 or 1.0
     low, high = low - pad, high + pad
     if is_log:
-        low, high = max(exp(low), 1 / HUGE), exp(min(high, log(HUGE) + 1))
+        low, high = exp(low), exp(min(high, log(HUGE) + 1))
+        low = low if low > TINY else finite[0]  # where 0 has no place
     return {"log": is_log, "domain": [low, high], "outside": outside}
 
 

@@ -64,9 +64,13 @@ def domains_of(
 
 
 def as_option(value: Any) -> Any:
-    """A value as an option: None, a bool, a number or a text stays; anything else is its JSON."""
+    """A value as an option: None, a bool, a number or a text stays; anything else is its JSON.
+
+    So is a whole number that is too large for a float, which Optuna would make of it.
+    """
     value = readable(value)
-    return json.dumps(value) if isinstance(value, dict | list) else value
+    too_large = isinstance(value, int) and not isfinite(as_float(int(value)))
+    return json.dumps(value) if isinstance(value, dict | list) or too_large else value
 
 
 def _parts(space: Mapping[str, Any]) -> list[Mapping[str, Any]]:

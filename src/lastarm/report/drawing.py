@@ -29,10 +29,12 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "HUGE",
     "Axes",
     "Figure",
     "MaxNLocator",
     "draw",
+    "drawable",
     "framed_legend",
     "house",
     "legend",
@@ -42,6 +44,7 @@ __all__ = [
     "wide",
 ]
 
+HUGE = 1e300
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {
     "axes.grid": True,
@@ -88,11 +91,19 @@ def mark_end(axes: Axes, look: Look, x: float, y: float) -> None:
     axes.plot([x], [y], "o", ms=size, mec="black", color=look.colour, gid=ENDS_HERE, zorder=depth)
 
 
+def drawable(value: float) -> bool:
+    """Whether it is finite, and not so large that matplotlib's sums are not."""
+    return abs(value) <= HUGE
+
+
 def wide(values: ArrayLike) -> bool:
-    """Whether they are more than a factor of 5 apart, so that a logarithmic axis shows more."""
+    """Whether they are more than a factor of 5 apart, so that a logarithmic axis shows more.
+
+    Near the largest and the least floats, it has no room for its margins and ticks.
+    """
     finite = np.asarray(values, dtype=float)
     finite = finite[np.isfinite(finite)]
-    return bool(len(finite)) and bool(0 < 5 * finite.min() < finite.max())
+    return bool(len(finite)) and bool(1e-200 < finite.min() < finite.max() / 5 < 1e200)
 
 
 def log(axes: Axes, which: str) -> None:

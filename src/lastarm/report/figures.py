@@ -11,7 +11,7 @@ from math import nan
 
 from lastarm.canonical import short
 from lastarm.errors import InvalidArgument
-from lastarm.report.drawing import Axes, MaxNLocator, framed_legend, house, log, wide
+from lastarm.report.drawing import HUGE, Axes, MaxNLocator, framed_legend, house, log, wide
 from lastarm.report.importance import importance
 from lastarm.report.learning_curves import draw_curves
 from lastarm.report.looks import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
@@ -73,7 +73,7 @@ class Plots:
                 if any(part):
                     axes.barh(range(len(steps)), part, left=left, color=colour, label=label)
                 left = [begun + more for begun, more in zip(left, part, strict=True)]
-            most = max(left, default=1)
+            most = max([1, *left])
             for place, (step, arms) in enumerate(zip(steps, left, strict=True)):
                 seconds = step.cost.train_seconds + step.cost.loss_seconds
                 took = f"{step.cost.pulls:,} pulls" + (f", {_time(seconds)}" if seconds else "")
@@ -85,7 +85,7 @@ class Plots:
             axes.set(xlabel="arms", ylabel="brought to (pulls)", axisbelow=True)
             ticks = MaxNLocator(nbins="auto", integer=True).tick_values(0, most)
             axes.set_xticks([tick for tick in ticks if tick <= most])  # beyond is room for words
-            if steps:
+            if any(left):
                 framed_legend(axes, loc="lower right")
         return axes
 
@@ -155,11 +155,11 @@ class Plots:
         with _drawing(ax) as axes:
             for (label, seen), look in zip(results.items(), _looks(results.values()), strict=True):
                 pulls = [at for at, _ in seen.best_so_far] + [seen.spent.pulls]
-                losses = [loss for _, loss in seen.best_so_far]
+                losses = [_bounded(loss) for _, loss in seen.best_so_far]
                 losses += losses[-1:] or [nan]
                 (line,) = axes.step(pulls, losses, where="post", label=f"\u200a{short(label)}")
                 line.set(color=look.colour, ls=look.dashes, lw=look.width)
-                end = losses[-1] if seen.loss is None else seen.loss
+                end = losses[-1] if seen.loss is None else _bounded(seen.loss)
                 axes.vlines(pulls[-1], losses[-1], end, color=look.colour, ls=":", lw=look.width)
                 axes.plot(pulls[-1], end, look.marker or "o", color=look.colour, ms=6)
             axes.set(xlabel="pulls spent, all arms together", ylabel="lowest loss so far")
@@ -181,6 +181,10 @@ def _drawing(ax: Axes | None) -> Iterator[Axes]:
         yield importlib.import_module("matplotlib.pyplot").subplots(figsize=(5, 3.4))[1]
 
 
+def _bounded(loss: float) -> float:
+    return max(min(loss, HUGE), -HUGE)
+
+
 def _time(seconds: float) -> str:
     if seconds < 0.1:
         return f"{1000 * seconds:.2g} ms"
@@ -189,7 +193,7 @@ def _time(seconds: float) -> str:
 
 def _looks(results: Collection[Seen]) -> Iterator[Look]:
     """How each is drawn: as its policy is elsewhere, if no other before it was."""
-    policies = [seen.policy.get("name") for seen in results]
+    policies = [str(seen.policy.get("name")) for seen in results]
     free = iter([look for policy, look in LOOKS.items() if policy not in policies])
     known = dict(LOOKS)
     for policy in policies:

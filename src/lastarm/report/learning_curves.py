@@ -10,7 +10,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from lastarm.report.drawing import framed_legend, log, wide
+from lastarm.report.drawing import drawable, framed_legend, log, wide
 from lastarm.report.looks import ACCENT, DIM, PLAIN
 from lastarm.report.seen import Seen
 
@@ -34,11 +34,11 @@ OUT = End("failed or diverged", "x", DIM, 4.5)
 
 def draw_curves(axes: Axes, seen: Seen) -> None:
     """Every loss that was looked at; what is far above most is drawn at the upper edge."""
-    losses = [loss for curve in seen.curves.values() for _, loss in curve if _drawable(loss)]
+    losses = [loss for curve in seen.curves.values() for _, loss in curve if drawable(loss)]
     scale = "log" if wide(losses) else "linear"
     top = _top(seen, losses, scale == "log")
     lines: dict[int, list[tuple[float, float]]] = {
-        arm: [(level, min(loss, top) if _drawable(loss) else top) for level, loss in curve]
+        arm: [(level, min(loss, top) if drawable(loss) else top) for level, loss in curve]
         for arm, curve in seen.curves.items()
     }
     last = {arm: line[-1] for arm, line in lines.items()}
@@ -57,7 +57,7 @@ def draw_curves(axes: Axes, seen: Seen) -> None:
         if arm == seen.arm:
             continue
         final = seen.curves[arm][-1][1] if arm in seen.curves else top
-        out = arm in seen.failures or not _drawable(final)
+        out = arm in seen.failures or not drawable(final)
         ends.setdefault(OUT if out else ABOVE if final > top else DROPPED, []).append(last[arm])
     if seen.arm is not None:
         label = f"arm {seen.arm}, recommended"
@@ -82,7 +82,7 @@ def _top(seen: Seen, losses: Sequence[float], logarithmic: bool) -> float:
     if not losses:
         return 1.0
     highest = {
-        arm: max((loss for _, loss in curve if _drawable(loss)), default=inf)
+        arm: max((loss for _, loss in curve if drawable(loss)), default=inf)
         for arm, curve in seen.curves.items()
     }
     most = sorted(highest.values())[3 * (len(highest) - 1) // 4]
@@ -103,11 +103,6 @@ def _fit(axes: Axes, low: float, high: float, scale: str) -> None:
     else:
         margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
         axes.set_ylim(low - margin, high + margin)
-
-
-def _drawable(loss: float) -> bool:
-    """Whether it is finite, and not so large that matplotlib's sums are not."""
-    return abs(loss) <= 1e300
 
 
 def _name_levels(axes: Axes, seen: Sequence[Sequence[int]]) -> None:

@@ -51,12 +51,16 @@ def study_of(
         about = {"policy": seen.policy, "digest": seen.digest, "complete": seen.complete}
         study.set_user_attr("lastarm", readable(about))
         study.add_trials(trials)
+    except optuna.exceptions.DuplicatedStudyError:
+        raise InvalidArgument(
+            f"a study named {name!r} is in that storage already, and is left as it is. Give "
+            "another name (--name), or another storage."
+        ) from None
     except Exception as error:  # whatever a storage does, a study could not be written there
         reason = " ".join(str(error).split())
         raise InvalidArgument(
             f"the study could not be written: {type(error).__name__}: {reason[:300]} Give a "
-            "storage that can be written to, such as sqlite:///study.db, and the name of a study "
-            "that is not there yet."
+            "storage that can be written to, such as sqlite:///study.db."
         ) from error
     finally:
         optuna.logging.set_verbosity(verbosity)
@@ -74,9 +78,8 @@ def _outcome(seen: Seen, arm: int, levels: list[int], level: int | None, state: 
     if arm == seen.arm:
         attributes |= {"recommended": True, "test_loss": readable(seen.test_loss)}
     outcome = {"intermediate_values": curve, "user_attrs": attributes}
-    if arm in seen.failures or not isfinite(latest):
-        failed = seen.failures[arm].error if arm in seen.failures else f"its loss became {latest}"
-        attributes["error"] = failed
+    if arm in seen.failures:
+        attributes["error"] = seen.failures[arm].error
         return {"state": state.FAIL, **outcome}
     if level is not None:
         upto = min((upto for upto in curve if upto >= level), default=pulls)
@@ -87,6 +90,10 @@ def _outcome(seen: Seen, arm: int, levels: list[int], level: int | None, state: 
         ended, value = True, sign * seen.loss
     else:
         ended, value = pulls == levels[-1], curve[pulls]
+    for loss in (latest, sign * value):
+        if not isfinite(loss):  # now, or at that level
+            attributes["error"] = f"its loss became {loss}"
+            return {"state": state.FAIL, **outcome}
     return {**outcome, "state": state.COMPLETE if ended else state.PRUNED, "value": value}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from numbers import Integral
 from typing import Any
 
 from lastarm.canonical import readable
 from lastarm.errors import as_float
+from lastarm.report.axes import HUGE, TINY
 from lastarm.report.phrases import clean
 
 LOG_DISTRIBUTIONS = ("loguniform", "reciprocal")
@@ -65,18 +65,15 @@ def parameters(
 
 
 def flat(value: Any) -> float | str:
-    """A value as a finite number, if it is one, or else as a text that people know it by.
+    """A value as a number that can be drawn, or else as a text that people know it by.
 
-    >>> flat(3), flat(0.25), flat("relu"), flat(None), flat(True), flat([8, 8])
-    (3, 0.25, 'relu', 'None', 'True', '[8, 8]')
+    >>> flat(3), flat(0.25), flat("relu"), flat(None), flat(True), flat([8, 8]), flat(5e-324)
+    (3, 0.25, 'relu', 'None', 'True', '[8, 8]', '5e-324')
     """
     number = as_float(value)
-    if isfinite(number):
+    if number == 0 or TINY < abs(number) < HUGE:
         return int(value) if isinstance(value, Integral) and abs(number) < 2**53 else number
-    try:
-        return clean(str(readable(value)), MOST_SIGNS)
-    except RecursionError:  # nobody vouches for what a journal holds
-        return "…"
+    return clean(str(readable(value)), MOST_SIGNS)
 
 
 def _scales(space: Any, depth: int = 6) -> Iterator[tuple[str, bool]]:

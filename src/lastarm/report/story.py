@@ -16,7 +16,8 @@ from lastarm.ledger import Ledger, Spent
 from lastarm.policy import lowest
 from lastarm.report import head, sections
 from lastarm.report.advice import advice
-from lastarm.report.axes import axis, thinned
+from lastarm.report.axes import TINY, axis, thinned
+from lastarm.report.credible import require_credible
 from lastarm.report.extending import nothing_left, remarks
 from lastarm.report.importance import importance
 from lastarm.report.parameters import Parameter, flat, parameters
@@ -78,6 +79,7 @@ def story(
      'It was no close call: to win it would have had to fall by 0.2, and no arm that went on from
       there moved by more than 0.1.']
     """
+    require_credible(events)
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     ledger, course, timeline = Ledger(events), Course(events), Timeline(events)
@@ -214,10 +216,11 @@ def _arms(
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: no nan, no inf, and numbers with as many digits as a page can use."""
+    """What JSON has, and a page can draw: no nan, no inf, nothing tiny, and not all digits."""
     match value:
         case float():
-            return float(f"{value:.9g}") if isfinite(value) else None
+            shown = value if abs(value) > TINY else 0.0
+            return float(f"{shown:.9g}") if isfinite(value) else None
         case dict():
             return {name: _plain(item) for name, item in value.items()}
         case list() | tuple():

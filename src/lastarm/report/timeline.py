@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 
 from lastarm.events import Event, Failure, Loss, Pull
+
+LEAST = 1e-9  # seconds, that anybody can measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Timeline:
                 case Pull(arm):
                     begun[arm] = self.seconds
                 case Loss(pull, work=work) | Failure(pull, work=work):
-                    if not 0 < work.train_seconds + work.loss_seconds < inf:
+                    if work.train_seconds + work.loss_seconds < LEAST:
                         continue  # of a lost attempt nobody knows
                     # A worker does one thing at a time.
                     since = max(begun.get(pull.arm, 0.0), free.get(work.worker, 0.0))
