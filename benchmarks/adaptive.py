@@ -5,7 +5,9 @@ those brackets take, on each table of a folder that has the hyperparameters of i
 a point of the unit cube, with a side for each hyperparameter, scaled so that the recorded values
 fill it evenly; its curve is that of the nearest recorded configuration. Several arms may so have
 one curve, which costs whoever draws them close together. The forest is as it comes: batches of 8
-arms, a third of all arms random. Nothing was tuned to a table.
+arms, a third of all arms random. Its form was looked at on these tables before, with 8 other seeds
+and Hyperband, and made no difference that lasted; horizon-halving was added when the other two had
+shown no gain.
 
 "Loss" is that of the recommended arm where it was last looked at: what was found. "Rank" is that
 of its row by final loss among all rows of the table: 0 is the best, 1 the worst. Differences are
