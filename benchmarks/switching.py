@@ -13,6 +13,7 @@ those of a simulation, means over 20 draws of curves, and the same on any machin
 from __future__ import annotations
 
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from lastarm import Configs, Result, SuccessiveHalving, search
 from lastarm.runners import Arms, Simulated
 from lastarm.trainers import RecordedCurves
+from record import Cell, Record
 
 ARMS, PULLS, MOVE, SEEDS = 64, 768, 5.0, range(20)
 
@@ -39,25 +41,46 @@ def found(seed: int, runner: Any) -> Result:
     return search(RecordedCurves(losses), configs, policy=policy, runner=runner)
 
 
+def measured(workers: int, memory: int | None) -> dict[str, Cell]:
+    """Moves and seconds over all seeds, as asked and by us."""
+    moves, seconds, digests = [], [], []
+    for make in (as_asked, Simulated):
+        runner = partial(make, workers=workers, states_in_memory=memory, seconds_per_move=MOVE)
+        results = [found(seed, runner) for seed in SEEDS]
+        moves.append(fmean(result.spent.moves for result in results))
+        clocks = [result.utilisation for result in results]
+        seconds.append(fmean(clock.seconds for clock in clocks if clock))
+        digests.append([result.digest for result in results])
+    assert digests[0] == digests[1], "the order decides nothing"
+    return {
+        "moves, plain": fmean(result.spent.plain_moves for result in results),
+        "moves, as asked": moves[0],
+        "moves, ours": moves[1],
+        "seconds, as asked": seconds[0],
+        "seconds, ours": seconds[1],
+    }
+
+
 def main() -> None:
-    """Print a table: moves and seconds, by workers and memory, over all seeds."""
-    print("| workers | states in memory of each | moves: plain | as asked | ours |", end="")
-    print(" seconds: as asked | ours |\n| --- | --- | --- | --- | --- | --- | --- |")
-    for workers, memory in [(1, 8), (2, 4), (4, 2), (2, None), (4, None), (8, None)]:
-        given: dict[str, Any] = {"workers": workers, "states_in_memory": memory}
-        moves, seconds, digests = [], [], []
-        for make in (as_asked, Simulated):
-            results = [
-                found(seed, partial(make, seconds_per_move=MOVE, **given)) for seed in SEEDS
-            ]
-            moves.append(np.mean([result.spent.moves for result in results]))
-            clocks = [result.utilisation for result in results]
-            seconds.append(np.mean([clock.seconds for clock in clocks if clock]))
-            digests.append([result.digest for result in results])
-        assert digests[0] == digests[1], "the order decides nothing"
-        plain = np.mean([result.spent.plain_moves for result in results])
-        figures = [f"{figure:,.0f}" for figure in (plain, *moves, *seconds)]
-        print(f"| {workers} | {memory or 'all'} | {' | '.join(figures)} |")
+    """Print a table: moves and seconds, by workers and memory."""
+    record = Record("switching", "python benchmarks/switching.py", ["lastarm", "numpy"])
+    record.note(__doc__.partition("\n\n")[2].partition("\n\n")[2].rstrip())
+    memories: list[tuple[int, int | None]] = [
+        (1, 8),
+        (2, 4),
+        (4, 2),
+        (2, None),
+        (4, None),
+        (8, None),
+    ]
+    record.table(
+        "By workers × the states that each has memory for",
+        {
+            f"{workers} × {memory or 'all'}": measured(workers, memory)
+            for workers, memory in memories
+        },
+    )
+    record.write()
 
 
 if __name__ == "__main__":
