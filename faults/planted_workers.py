@@ -31,7 +31,7 @@ from lastarm.trainers import observation
 STATEFUL_UNSHRUNK = STATEFUL._replace(run=partial(stateful.run, shrink=False))
 ARGUMENTS_UNSHRUNK = ARGUMENTS._replace(run=partial(arguments.run, shrink=False))
 
-IS_LATE = "if started.get(result.pull) != attempt:"
+IS_LATE = "if started.get(came.pull) != attempt:"
 in_the_loop = partial(partial, mutated, loop, "run")
 in_a_pull = partial(partial, mutated, performer.Performer, "perform")
 
@@ -81,22 +81,22 @@ def anything_is_healthy(event: Told) -> bool:
 PLANTED_WORKERS: tuple[Planted, ...] = (
     Planted(
         "late results are believed",
-        in_the_loop(IS_LATE, "if result.pull not in started:"),
+        in_the_loop(IS_LATE, "if came.pull not in started:"),
         SCHEDULES,
         30,
     ),
     Planted(
         "results that come twice are told twice",
         in_the_loop(
-            f"{IS_LATE}\n                continue\n            del started[result.pull]",
-            "started.pop(result.pull, None)",
+            f"{IS_LATE}\n                continue\n            del started[came.pull]",
+            "started.pop(came.pull, None)",
         ),
         SCHEDULES,
         30,
     ),
     Planted(
         "a pull whose attempt failed is never tried again",
-        in_the_loop("to_start.append((result.pull, result.work.attempt + 1))", "pass"),
+        in_the_loop("waiting.add([result.pull], result.work.attempt + 1)", "pass"),
         SCHEDULES,
         30,
     ),

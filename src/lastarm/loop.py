@@ -6,8 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lastarm.canonical import readable
-from lastarm.errors import DrawnOtherwise, Stuck
+from lastarm.errors import Stuck
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
@@ -47,7 +46,7 @@ def run(
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
-    begun = _begun(journal.events, configs)
+    begun = {event.arm for event in journal.events if isinstance(event, Pull)}
     yield from journal.events
 
     started: dict[Pull, int] = {}  # pull → the attempt under way
@@ -120,15 +119,3 @@ def _resumed(
         waiting.add([pull], failed + 1)
     waiting.add(asked)
     return waiting, most, budgets
-
-
-def _begun(events: Sequence[Event], configs: Sequence[Config]) -> set[int]:
-    """The arms that have begun, if they have the configs that the journal says."""
-    begun: set[int] = set()
-    for event in events:
-        if isinstance(event, Pull):
-            begun.add(event.arm)
-            said = event.config
-            if said is not None and said != (drawn := readable(configs[event.arm])):
-                raise DrawnOtherwise(event.arm, said, drawn)
-    return begun

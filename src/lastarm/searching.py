@@ -153,8 +153,10 @@ def search(
         asked = sampler and Choosing(policy, sampler, space, configs, seed, include)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
-        watchers = [
-            watch for watch in (on_event, states.index.add if states.index else None) if watch
+        watchers: list[Callable[[Event], object]] = [
+            *([asked.confirm] if asked else []),
+            *([on_event] if on_event else []),
+            *([states.index.add] if states.index else []),
         ]
         if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
             display = importlib.import_module("lastarm.progress")  # rich takes time to import

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
 
-from lastarm.canonical import fingerprint
-from lastarm.errors import InvalidArgument
-from lastarm.events import Loss, Pull, Told
+from lastarm.canonical import fingerprint, readable
+from lastarm.errors import DrawnOtherwise, InvalidArgument
+from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Sampler, Seen
 from lastarm.space import Space, spare
@@ -116,6 +116,13 @@ class Choosing(Policy):
         self._in_flight.discard(arm)
         finite = isinstance(event, Loss) and is_healthy(event)
         self._seen[arm, upto] = event.value if isinstance(event, Loss) and finite else inf
+
+    def confirm(self, event: Event) -> None:
+        """Refuse an arm of the journal that has another config there."""
+        if isinstance(event, Pull) and event.config is not None:
+            said, drawn = readable(event.config), readable(self.configs[event.arm])
+            if said != drawn:
+                raise DrawnOtherwise(event.arm, said, drawn)
 
     @property
     def recommendation(self) -> int | None:
