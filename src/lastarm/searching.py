@@ -198,7 +198,7 @@ def search(
         configs=configs,
         rungs=dict(sorted(ledger.rungs.items())),
         best_so_far=ledger.best_so_far,
-        policy=describe(policy),
+        policy=_described(policy, recommend, sampler),
         space=domains(space),
         maximized=maximize,
         state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
@@ -255,24 +255,27 @@ def _opened(
     recommend: str,
     sampler: Sampler | None,
 ) -> Opened:
-    besides = {"recommend": recommend} if recommend != "latest" else {}
-    packages = ["lastarm"]
-    if sampler is not None:
-        besides["sampler"] = str(sampler)
-        packages += sampler.packages
+    packages = ["lastarm", *(sampler.packages if sampler else ())]
     kind = {"kind": type(trainer).__qualname__}
     described, drawn = describe_space(space), "configs"
     while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
         drawn += " drawn"
     return Opened(
         seed=seed,
-        policy=describe(policy) | besides,
+        policy=_described(policy, recommend, sampler),
         space=described | {drawn: fingerprint(configs)},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
         versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),
         folder=os.getcwd(),
     )
+
+
+def _described(policy: Policy, recommend: str, sampler: Sampler | None) -> dict[str, Any]:
+    """All that decides: the policy, and what besides is not as usual."""
+    said = describe(policy)
+    said |= {"recommend": recommend} if recommend != "latest" else {}
+    return said | ({"sampler": str(sampler)} if sampler else {})
 
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
