@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, search
+from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, lock, search
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -312,6 +312,26 @@ def test_a_dead_writers_lock_holds_nobody_up(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         Journal(path, OPENED).close()
+
+
+def test_what_a_dead_writer_was_starting_holds_nobody_up_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Between its birth and its beginning, a new process has all that its parent had open.
+    holder = (
+        "import fcntl, os, platform, subprocess, sys; file = open(sys.argv[1], 'w');"
+        "fcntl.flock(file, fcntl.LOCK_EX);"
+        "print(f'process {os.getpid()} on {platform.node()}', end='', file=file, flush=True);"
+        "subprocess.Popen(['sleep', sys.argv[2]], pass_fds=[file.fileno()])"
+    )
+    path = tmp_path / "search.jsonl"
+    command = [sys.executable, "-c", holder, f"{path}.lock"]
+    subprocess.run([*command, "0.3"], check=True)
+    Journal(path, OPENED).close()
+    monkeypatch.setattr(lock, "PATIENCE", 0.05)
+    subprocess.run([*command, "1"], check=True)
+    with pytest.raises(JournalLocked, match="process"):
+        Journal(path, OPENED)
 
 
 def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO
 from weakref import WeakSet
 
@@ -27,6 +28,8 @@ else:
     def _try_to_lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+
+PATIENCE = 5.0  # seconds, with a lock whose holder is dead
 
 _locked_here: WeakSet[IO[bytes]] = WeakSet()
 
@@ -75,6 +78,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _locked(path: Path, beside: Path) -> IO[bytes]:
+    until = monotonic() + PATIENCE
     while True:
         try:
             file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
@@ -83,9 +87,13 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
         try:
             noted = file.read(200).decode(errors="replace")  # nothing, a moment after it was made
             try_to_lock(path, file, holder=noted or "another process")
-        except JournalError:
+        except JournalError as error:
             file.close()
-            raise
+            # What its dead holder was about to start has the lock until it has really begun.
+            if not isinstance(error, JournalLocked) or is_held(path) or monotonic() > until:
+                raise
+            sleep(0.01)
+            continue
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
                 return file
