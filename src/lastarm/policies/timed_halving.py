@@ -71,14 +71,18 @@ class TimedHalving(HorizonHalving):
             yield [Pull(arm, upto=1) for arm in probe]
         except NoHealthyArm:
             lost = set(probe)
-        n, eta = self._worth_drawing()
+        n, eta = self._worth_drawing(len(lost))
         arms = [arm for arm in self.draw(min(n + len(lost), self.arms)) if arm not in lost]
         if not arms:
             raise NoHealthyArm
-        return (yield from horizon_halving(arms, self.max_pulls, eta, self.purse))
 
-    def _worth_drawing(self) -> tuple[int, Fraction]:
-        left, look_cost = self.purse(0, 0)
+        def purse(pulls: int, looks: int) -> tuple[Cost, Cost]:
+            return self.purse(pulls + len(lost), looks)  # a pull that was lost is booked too
+
+        return (yield from horizon_halving(arms, self.max_pulls, eta, purse))
+
+    def _worth_drawing(self, lost: int = 0) -> tuple[int, Fraction]:
+        left, look_cost = self.purse(lost, 0)
         return worth_drawing(self.arms, left, self.max_pulls, self.eta, look_cost)
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
