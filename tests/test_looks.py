@@ -16,7 +16,9 @@ from lastarm import (
     EnvelopeHalving,
     Failure,
     HorizonHalving,
+    Loss,
     PricedHalving,
+    Pull,
     RecordedCurves,
     Simulated,
     TimedHalving,
@@ -89,6 +91,30 @@ def test_pulls_and_looks_together_are_never_more_than_the_budget(
     for eta in (CHOSEN, 2):
         plan = make(look_cost=look_cost, eta=eta).plan()
         assert plan.pulls + look_cost * plan.observations <= budget
+
+
+@given(
+    losses=st.lists(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=9, max_size=9), min_size=1
+    ),
+    look_cost=st.sampled_from(["1/3", 1, 4]),
+    more=st.lists(st.integers(1, 60), min_size=1, max_size=3),
+)
+@settings(max_examples=60, deadline=None)
+def test_looks_are_paid_for_also_where_a_search_is_extended(
+    losses: list[list[float]], look_cost: Any, more: list[int]
+) -> None:
+    policy = PricedHalving(len(losses), 20, max_pulls=9, look_cost=look_cost)
+    level, looks = dict[int, int](), 0
+    for further in [0, *more]:
+        if further:
+            policy.extend(policy.budget + further)
+        while pulls := policy.ask():
+            (pull,) = pulls
+            level[pull.arm], looks = pull.upto, looks + 1
+            assert sum(level.values()) + Fraction(look_cost) * looks <= policy.budget
+            policy.tell(Loss(pull, losses[pull.arm][pull.upto - 1]))
+        assert policy.finished
 
 
 @given(
@@ -206,3 +232,13 @@ def test_the_arm_that_is_pulled_first_may_fail() -> None:
     alone = TimedHalving(1, 40, 9)
     alone.tell(Failure(alone.ask()[0], "it fails"))
     assert (alone.finished, alone.recommendation) == (True, None)
+
+
+def test_the_pull_of_an_arm_that_failed_first_is_not_spent_again() -> None:
+    policy = TimedHalving(2, 4, 4)
+    (first,) = policy.ask()
+    policy.tell(Failure(first, "it fails"))
+    (second,) = policy.ask(2)
+    assert second == Pull(1 - first.arm, upto=3)  # of 4 pulls, one is gone
+    policy.tell(Loss(second, 0.5))
+    assert (policy.finished, policy.recommendation) == (True, second.arm)

@@ -13,6 +13,7 @@ import dataclasses
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
+from fractions import Fraction
 from itertools import islice
 from math import inf, isfinite
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -145,9 +146,12 @@ class Rounds:
     (True, 1)
     """
 
+    _look_cost: Fraction | int = 0  # what a look takes of the total, in pulls
+
     def __init__(self, algorithm: Algorithm, total: float = inf) -> None:
         self._algorithm = algorithm
-        self._left = total
+        self._left: Fraction | float = total
+        self._looks = 0
         self._ended = False  # by the total
         self._begun = False
         self._goes_on = False
@@ -160,13 +164,13 @@ class Rounds:
         self._level: dict[int, int] = {}  # arm → pulls it has had
         self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
 
-    def go_on_with(self, algorithm: Algorithm, left: int) -> None:
+    def go_on_with(self, algorithm: Algorithm, left: Fraction | int) -> None:
         """Begin another algorithm with the arms as they are, now that the one before has ended.
 
-        It has so many pulls `left`. In a round that would exceed them, all arms are brought as far
-        as that goes; then it ends, and the lowest latest loss is recommended. If it comes to its
-        own end, its output is, or what was recommended before, if that has a lower latest loss:
-        going on does not give away a better arm.
+        It has the worth of so many pulls `left`. In a round that would exceed that, all arms are
+        brought as far as it goes; then it ends, and the lowest latest loss is recommended. If it
+        comes to its own end, its output is, or what was recommended before, if that has a lower
+        latest loss: going on does not give away a better arm.
         """
         assert self.finished, "one algorithm at a time"
         self._before, self._output = self.recommendation, None
@@ -190,6 +194,7 @@ class Rounds:
         if self._asked.get(arm) != upto:
             raise NotAsked(event.pull)
         del self._asked[arm]
+        self._looks += 1
         self._level[arm] = upto
         if isinstance(event, Loss) and healthy:
             self._losses[arm] = event.value
@@ -234,6 +239,7 @@ class Rounds:
             news = [pull for pull in pulls if self._is_news(pull)]
             if self._left < inf:
                 cost = sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
+                cost += self._look_cost * len(news)
                 if cost > self._left:
                     self._ended = True
                     news = self._cut_to_fit(news) if self._goes_on else []
@@ -248,8 +254,9 @@ class Rounds:
         """A round that exceeds what is left, with its arms cut off at the level that does not."""
         steps = [(pull.arm, self._level.get(pull.arm, 0), pull.upto) for pull in news]
 
-        def cost(most: int) -> int:
-            return sum(max(0, min(upto, most) - level) for _, level, upto in steps)
+        def cost(most: int) -> Fraction | int:
+            rises = [min(upto, most) - level for _, level, upto in steps if most > level]
+            return sum(rises) + self._look_cost * len(rises)
 
         too_high = max(upto for _, _, upto in steps)
         most = bisect_right(range(too_high), self._left, key=cost) - 1

@@ -82,7 +82,8 @@ class InRounds(Rounds, Budgeted):
         """
         before = self.raise_budget(budget)
         algorithm = self.run_again(before) if self.arms > 1 else self.only_arm()
-        self.go_on_with(algorithm, left=budget - sum(self._level.values()))
+        booked = sum(self._level.values()) + self._look_cost * self._looks
+        self.go_on_with(algorithm, left=budget - booked)
 
     def run_again(self, before: int) -> Algorithm:
         """The algorithm for the new budget, when one with the budget `before` has ended."""

@@ -45,7 +45,7 @@ class PricedHalving(HorizonHalving):
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
-        self.look_cost = plain(cost)
+        self.look_cost, self._look_cost = plain(cost), cost
         super().__post_init__()
 
     def _worth_drawing(self) -> tuple[int, Fraction]:
