@@ -238,8 +238,8 @@ class Rounds:
             self._round = [pull.arm for pull in pulls]
             news = [pull for pull in pulls if self._is_news(pull)]
             if self._left < inf:
-                cost = sum(pull.upto - self._level.get(pull.arm, 0) for pull in news)
-                cost += self._look_cost * len(news)
+                rises = [pull.upto - self._level.get(pull.arm, 0) for pull in news]
+                cost = sum(rises) + self._look_cost * len(rises)
                 if cost > self._left:
                     self._ended = True
                     news = self._cut_to_fit(news) if self._goes_on else []
