@@ -19,7 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastarm import Hyperband, LogUniform, SuccessiveHalving, UniformAllocation, search
+from lastarm import (
+    EnvelopeHalving,
+    Hyperband,
+    LogUniform,
+    SuccessiveHalving,
+    UniformAllocation,
+    search,
+)
 from lastarm.cli import main
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
@@ -173,6 +180,21 @@ def test_an_asynchronous_promotion_is_explained() -> None:
         "1 arm went on, arm 0 with a higher loss of 0.5: asha does not wait: it had gone on when "
         "fewer arms had been seen."
     )
+
+
+def test_an_arm_that_lost_to_a_steeper_curve_is_told_so() -> None:
+    steep = [0.9, 0.9, 0.9, 0.7, 0.7, 0.7, 0.6, *[0.57] * 6, *[0.1] * 27]
+    flat = [[0.5 + arm / 100] * 40 for arm in range(7)]
+    poor = [[0.9] * 40 for _ in range(8)]
+    page = story(events_of(EnvelopeHalving(16, 160, 40), [steep, *flat, *poor]))
+    assert page["narrowing"]["words"].endswith("may pass over a flat one with a lower loss.")
+    assert of(13, page)["fate"] == "recommended"  # the steep one
+    assert of(5, page)["story"][:2] == [
+        "It was dropped at rung 2, after 8 pulls, with a loss of 0.53: place 4 of 8.",
+        "4 arms went on, arm 13 with a higher loss of 0.57: envelope-halving goes by what it "
+        "expects of each curve, and that one had fallen more since the rung before.",
+    ]
+    assert of(0, page)["story"][1] == "8 arms went on; the last of them, arm 13, had 0.7."
 
 
 @pytest.mark.parametrize("name", ["successive-halving", "hyperband", "asha", "lucb"])

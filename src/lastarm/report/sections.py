@@ -24,11 +24,16 @@ MOST_FAILURES = 50
 MOST_SIGNS = 6_000  # of a traceback: its end, where the error is
 MOST_ELIMINATIONS = 10
 MOST_DOTS = 2_000
+WHO_GOES_ON = {  # policy → what it goes by, if not by losses alone
+    "envelope-halving": "Those go on that are expected lowest next, by how their curves fell so "
+    "far: a steep one may pass over a flat one with a lower loss.",
+}
 
 
 def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
     """What happened at each rung; where there are very many, some next to each other are one."""
-    words = "A rung is a level that arms are brought to and compared at. The best go on."
+    words = "A rung is a level that arms are brought to and compared at. "
+    words += WHO_GOES_ON.get(stories.policy, "The best go on.")
     if not course.rungs:
         words = "No arm has been pulled yet."
     elif stories.policy in NO_RUNGS:

@@ -14,6 +14,11 @@ from lastarm.report.rungs import NO_RUNGS, NO_WAITING, SOME_ARMS, Course, Rung
 from lastarm.theory.audit import Audit, Elimination
 
 MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere
+WHY_HIGHER = {  # policy → why an arm with a higher loss may go on
+    "asha": "asha does not wait: it had gone on when fewer arms had been seen.",
+    "envelope-halving": "envelope-halving goes by what it expects of each curve, and that one had "
+    "fallen more since the rung before.",
+}
 
 
 @dataclass(frozen=True)
@@ -174,10 +179,8 @@ class Stories:
         who = "the last of them" if len(rung.went_on) > 1 else "that one"
         went = f"{counted(len(rung.went_on), 'arm')} went on"
         if rung.losses[last] > mine:
-            why = (
-                "asha does not wait: it had gone on when fewer arms had been seen."
-                if self.policy == "asha"
-                else f"{self.policy or 'the policy'} does not go by this loss alone."
+            why = WHY_HIGHER.get(
+                self.policy, f"{self.policy or 'the policy'} does not go by this loss alone."
             )
             _, theirs = apart(mine, rung.losses[last])
             return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
