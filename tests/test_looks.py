@@ -242,3 +242,21 @@ def test_the_pull_of_an_arm_that_failed_first_is_not_spent_again() -> None:
     assert second == Pull(1 - first.arm, upto=3)  # of 4 pulls, one is gone
     policy.tell(Loss(second, 0.5))
     assert (policy.finished, policy.recommendation) == (True, second.arm)
+
+
+def test_by_its_name_a_timed_search_takes_the_seconds_for_its_budget() -> None:
+    rows = [{"row": row} for row in range(8)]
+    table = RecordedCurves([[0.5 + row / 100] * 9 for row in range(8)])
+    found = search(
+        table,
+        rows,
+        policy="timed-halving",
+        arms=8,
+        budget=60,
+        max_pulls=9,
+        seconds=40,
+        runner=partial(Simulated, seconds_per_look=1.0),
+    )
+    assert found.policy["seconds"] == 40
+    assert found.complete
+    assert 30 < found.spent.train_seconds + found.spent.loss_seconds <= 40

@@ -111,9 +111,10 @@ def search(
     or `Checkpoints`: beside the journal unless said otherwise; False keeps them in memory only.
 
     Ending. Ctrl-C, SIGTERM or `seconds` end the search with the recommendation so far; a second
-    Ctrl-C ends it at once. `recommend` "latest" is the paper's: the arm that the policy found, as
-    it is now. "best" is the best state that any arm was observed in, for arms that overfit. With
-    `maximize` the trainer's figure is better when it is higher; its negative is the loss.
+    Ctrl-C ends it at once. To the policy "timed-halving", `seconds` are a budget instead.
+    `recommend` "latest" is the paper's: the arm that the policy found, as it is now. "best" is the
+    best state that any arm was observed in, for arms that overfit. With `maximize` the trainer's
+    figure is better when it is higher; its negative is the loss.
 
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
@@ -123,9 +124,8 @@ def search(
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
-    policy = _chosen(policy, seed, arms=arms, budget=budget, max_pulls=max_pulls)
+    policy, limit = _chosen(policy, seed, seconds, arms=arms, budget=budget, max_pulls=max_pulls)
     retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
-    limit = time_limit("seconds", seconds, "how long to search")
     make_runner = chosen_runner(
         runner,
         workers,
@@ -210,12 +210,18 @@ def search(
     )
 
 
-def _chosen(policy: Any, seed: int, **numbers: int | None) -> Policy:
-    """The policy that was given, or the one by that name, or the default."""
-    given = {name: value for name, value in numbers.items() if value is not None}
+def _chosen(
+    policy: Any, seed: int, seconds: float | None, **numbers: int | None
+) -> tuple[Policy, float]:
+    """The policy that was given, or the one by that name, or the default; and when to stop it."""
+    given: dict[str, Any] = {name: n for name, n in numbers.items() if n is not None}
     if isinstance(policy, str | None):
         name = name_of(policy, numbers["max_pulls"])
-        return make_policy(name, given | ({"seed": seed} if takes(name, "seed") else {}))
+        if takes(name, "seconds"):  # it plans for so much work, and is not stopped
+            given, seconds = given | {"seconds": seconds}, None
+        if takes(name, "seed"):
+            given["seed"] = seed
+        return make_policy(name, given), time_limit("seconds", seconds, "how long to search")
     if isinstance(policy, type) or not hasattr(policy, "ask"):
         raise InvalidArgument(
             f"policy={policy!r} is no policy: give one with its numbers, such as "
@@ -226,8 +232,7 @@ def _chosen(policy: Any, seed: int, **numbers: int | None) -> Policy:
             f"{', '.join(given)} will not do beside policy={policy!r}, which has its own. Leave "
             "one of them out."
         )
-    chosen: Policy = policy
-    return chosen
+    return policy, time_limit("seconds", seconds, "how long to search")
 
 
 def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
