@@ -68,8 +68,8 @@ def print_audit(found: dict[str, Any]) -> None:
             f"{row['arm']}",
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
-            f"{row['margin']:.4g}",
-            "nobody went on" if row["moved"] is None else f"{row['moved']:.4g}",
+            f"{row['margin']:.6g}",
+            "nobody went on" if row["moved"] is None else f"{row['moved']:.6g}",
             "close" if row["close"] else "",
         )
     display.console.print(rich)

@@ -7,10 +7,11 @@ const views = [];
 let picked = -1;
 
 const whole = new Intl.NumberFormat("en");
+const sixDigits = (value) => Math.abs(value) < 0.0001 ? value.toExponential() : String(value);
 const number = (value) =>
   typeof value !== "number" ? String(value ?? "") :
   Number.isInteger(value) ? whole.format(value) :
-  Math.abs(value) < 0.001 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+  sixDigits(Number(value.toPrecision(6)));  // as losses have in words
 
 function armTip(arm) {
   arm.tip ??= tipOf(arm);

@@ -18,13 +18,13 @@ def clean(text: str, most: int = MOST_SIGNS, keep: str = "") -> str:
 
 
 def apart(*numbers: float) -> list[str]:
-    """Numbers with four digits, or as many as it takes to tell them from each other.
+    """Numbers with six digits, as losses have everywhere, or with as many as tell them apart.
 
-    >>> apart(0.25, 1 / 3), apart(0.100001, 0.100002), apart(0.5, 0.5)
-    (['0.25', '0.3333'], ['0.100001', '0.100002'], ['0.5', '0.5'])
+    >>> apart(0.25, 1 / 3), apart(0.1000001, 0.1000002), apart(0.5, 0.5)
+    (['0.25', '0.333333'], ['0.1000001', '0.1000002'], ['0.5', '0.5'])
     """
-    shown = [f"{number:.4g}" for number in numbers]
-    for digits in range(5, 18):
+    shown = [f"{number:.6g}" for number in numbers]
+    for digits in range(7, 18):
         if len(set(shown)) == len(set(numbers)):
             break
         shown = [f"{number:.{digits}g}" for number in numbers]
