@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from fractions import Fraction
 from itertools import islice
 from math import inf, isfinite
@@ -163,6 +163,8 @@ class Rounds:
         self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
         self._level: dict[int, int] = {}  # arm → pulls it has had
         self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
+        # Told each round as it begins: the pulls that make it up, and those that are to be made.
+        self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
 
     def go_on_with(self, algorithm: Algorithm, left: Fraction | int) -> None:
         """Begin another algorithm with the arms as they are, now that the one before has ended.
@@ -245,6 +247,8 @@ class Rounds:
                     news = self._cut_to_fit(news) if self._goes_on else []
                 self._left -= cost
             self._to_ask, self._to_tell = iter(news), len(news)
+            if self.watch and (news or not self._ended):
+                self.watch(pulls, news)
 
     def _is_news(self, pull: Pull) -> bool:
         level = self._level.get(pull.arm, 0)

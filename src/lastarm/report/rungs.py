@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, islice, pairwise
-from math import inf, isfinite
-from typing import Any
+from itertools import groupby, pairwise, zip_longest
+from math import isfinite
 
-from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
-from lastarm.integers import ceil_log
+from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
 from lastarm.policy import ranking
+from lastarm.report.rounds import Round, rounds_of
 
 NO_RUNGS = ("lucb", "lil-ucb", "exp3")  # they pull an arm or two at a time
 NO_WAITING = (*NO_RUNGS, "asha")  # they do not go round by round, and never begin anew
@@ -57,23 +55,13 @@ class Rung:
         on = set(self.went_on)
         return next((arm for arm in reversed(self.ranking) if arm in on), None)
 
-    def find(self, arm: int, level: int, loss: float) -> None:
-        """Count an arm that is there already."""
-        self.arms[arm], self.losses[arm] = level, loss
-        self.already.add(arm)
-
-    def lose(self, arm: int) -> None:
-        """Count it no more."""
-        del self.arms[arm], self.losses[arm]
-        self.already.remove(arm)
-
 
 class Course:
-    """The fold: add events in their order, then read the rungs.
+    """The fold: what a search did, as rungs.
 
-    A rung is a level; where a policy begins anew, a new bracket begins, with rungs of its own, and
-    where a search is extended, a new stretch. That is when the larger budget is first used, which
-    may be long after it was given: what the smaller one began is finished first.
+    A rung is a round of the policy, which is walked through what was seen once more to know them;
+    where it begins anew, a new bracket begins, with rungs of its own, and where the larger budget
+    of an extended search is first used, a new stretch.
 
     >>> seen = [(0, 1, 0.5), (1, 1, 0.4), (1, 3, 0.3)]
     >>> course = Course(
@@ -84,179 +72,86 @@ class Course:
     >>> [(rung.level, list(rung.arms), rung.went_on, rung.pulls) for rung in course.rungs]
     [(1, [0, 1], [1], 2), (3, [1], [], 2)]
 
-    A journal tells only of arms that are pulled. Those that are past a rung already are found by
-    what is known of the policy: it begins anew with all arms, unless it draws some, and the best
-    go on. Where the last to go on are among those, and the policy does not say how many it keeps,
-    they are taken for dropped.
+    Of policies that have no rounds, that are not lastarm's, or that would have asked for other
+    pulls than these, a rung is a level.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
+        events = list(events)
         self.rungs: list[Rung] = []  # as they began
         self.rungs_of: dict[int, list[Rung]] = {}  # arm → where it was, in order
         self.under_way: dict[int, int] = {}  # arm → the level that it is being brought to
-        self.waiting: deque[int] = deque()  # larger budgets that were given and not yet used
         self.retried = 0  # attempts that failed and were made again
-        self._policy = ""
-        self._arms = 0
-        self._eta = 0  # of a rung the best 1/eta are kept, if that is known
-        self._most_rungs: float = inf  # of a bracket
-        self._budget: float = inf
-        self._ended = False
-        self._spent = 0
         self._booked: dict[int, int] = {}  # arm → the level it has been started for
-        self._latest: dict[int, tuple[int, float]] = {}  # arm → level and loss, of healthy arms
-        self._rung_of: dict[int, Rung] = {}  # arm → where it was brought to last
-        self._at: dict[int, Rung] = {}  # level → its rung in this bracket
-        self._ladder: list[Rung] = []  # these rungs, as they began
-        self._entering: dict[tuple[int, int], Rung] = {}  # bracket → all arms as it found them
-        self._stretch, self._bracket = 1, 1
-        self._extended = 0  # how many rungs there were when the search was
+        self._rung_of: dict[Pull, Rung] = {}
+        self._at: dict[int, Rung] = {}  # level → its rung, where no rounds are known
+        budgets = [event.budget for event in events if isinstance(event, Extended)]
+        policy = next((event.policy for event in events if isinstance(event, Opened)), {})
+        if policy.get("name") not in NO_RUNGS:
+            rounds = rounds_of(policy, events)
+            self._lay_out(rounds, begins_anew=policy.get("name") in BRACKETED)
+            budgets = budgets[rounds[-1].stretch - 1 :] if rounds else budgets
+        self.waiting = budgets  # that were given and not yet used
         for event in events:
             self._add(event)
-        brackets = groupby(self.rungs, key=lambda rung: (rung.stretch, rung.bracket))
-        for bracket in [list(rungs) for _, rungs in brackets]:
-            self._settle(sorted(bracket, key=lambda rung: rung.level))
+        for _, rungs in groupby(self.rungs, key=lambda rung: (rung.stretch, rung.bracket)):
+            self._settle(sorted(rungs, key=lambda rung: rung.level))
+
+    def _lay_out(self, rounds: Sequence[Round], begins_anew: bool) -> None:
+        """Make the rungs of these rounds, with the arms that are past them already."""
+        busy = {one.stretch for one in rounds if one.pulls}
+        kept = [
+            one
+            for one, then in zip_longest(rounds, rounds[1:])
+            # Else nothing was done, and nobody was dropped.
+            if one.stretch in busy and (one.pulls or not then or one.arms != then.arms)
+        ]
+        rung = Rung(0, 0, 0, 0)
+        for before, one in pairwise([None, *kept]):
+            bracket, number = 1, 1
+            if before and before.stretch == one.stretch:
+                within = one.level > before.level and one.arms <= before.arms
+                bracket = rung.bracket + (begins_anew and not within)
+                number = rung.number + 1 if bracket == rung.bracket else 1
+            rung = Rung(one.stretch, bracket, number, one.level)
+            for arm, (level, loss) in one.already.items():
+                rung.arms[arm], rung.losses[arm] = level, loss
+            rung.already.update(one.already)
+            self._rung_of.update(dict.fromkeys(one.pulls, rung))
+            self.rungs.append(rung)
 
     def _add(self, event: Event) -> None:
         match event:
-            case Opened(policy=policy):
-                self._policy = str(policy.get("name"))
-                budget = policy.get("budget")
-                self._budget = budget if isinstance(budget, int) else inf
-                self._know_halving(policy)
-            case Closed():
-                self._ended = True
-            case Extended(budget):
-                self.waiting.append(budget)
-                self._extended = len(self.rungs)
             case Pull(arm, upto):
                 self.under_way[arm] = upto
                 booked = self._booked.get(arm, 0)
                 if upto > booked:  # else it was started again
-                    self._spent += upto - booked
-                    self._enter(arm, upto).pulls += upto - booked
+                    rung = self._enter(event)
+                    rung.arms[arm] = upto
+                    rung.pulls += upto - booked
                     self._booked[arm] = upto
             case Loss(pull, work=work) | Failure(pull, work=work):
                 self._add(pull)  # it was written before, but nobody vouches for that
                 self.under_way.pop(pull.arm, None)
-                self._latest.pop(pull.arm, None)
-                rung = self._rung_of[pull.arm]
+                rung = self._rung_of[Pull(pull.arm, self._booked[pull.arm])]
                 rung.train_seconds += work.train_seconds
                 rung.loss_seconds += work.loss_seconds
                 if isinstance(event, Loss):
                     rung.losses[pull.arm] = event.value
-                    if isfinite(event.value):
-                        self._latest[pull.arm] = pull.upto, event.value
                 else:
                     self.retried += event.retried
 
-    def _know_halving(self, policy: Mapping[str, Any]) -> None:
-        """Take down what halving keeps of a rung, if that is the policy."""
-        arms, eta = policy.get("arms"), policy.get("eta", 2)
-        halving = "successive-halving" in (policy.get("name"), policy.get("of"))
-        if halving and isinstance(arms, int) and isinstance(eta, int) and arms > 0 and eta > 1:
-            self._arms, self._eta, self._most_rungs = arms, eta, ceil_log(arms, eta)
+    def _enter(self, pull: Pull) -> Rung:
+        """The rung that an arm is brought to: that of its round, or else of its level."""
+        if pull not in self._rung_of:
+            if pull.upto not in self._at:
+                self._at[pull.upto] = Rung(1, 1, len(self._at) + 1, pull.upto)
+                self.rungs.append(self._at[pull.upto])
+            self._rung_of[pull] = self._at[pull.upto]
+        return self._rung_of[pull]
 
-    def _kept(self, rung: Rung) -> float:
-        """How many arms go on from a rung; without end, if that is not known."""
-        if not self._eta:
-            return inf
-        entered = len(rung.arms) if rung.number > 1 else self._arms  # those that are out count
-        return max(1, entered // self._eta)
-
-    def _enter(self, arm: int, level: int) -> Rung:
-        """The rung that an arm is brought to."""
-        if self._policy in BRACKETED or (self.waiting and self._policy not in NO_WAITING):
-            leaves = self._leaves(arm, level)
-            if self.waiting and (leaves or self._ended or self._spent > self._budget):
-                self._begin_stretch(level)
-            elif leaves:
-                self._bracket += 1
-                self._at, self._ladder = {}, []
-        if level not in self._at:
-            rung = Rung(self._stretch, self._bracket, len(self._at) + 1, level)
-            self.rungs.append(rung)
-            self._step_on(rung)
-        rung = self._at[level]
-        rung.arms[arm] = level
-        self._rung_of[arm] = rung
-        if self._policy in SOME_ARMS and arm in self._latest:  # so it was drawn
-            for lower in islice(reversed(self._ladder), 1, None):
-                if arm in lower.arms:
-                    break
-                lower.find(arm, *self._latest[arm])
-        return rung
-
-    def _leaves(self, arm: int, level: int) -> bool:
-        """Whether bringing that arm there is not a part of this bracket.
-
-        Within a bracket levels rise, who comes to a rung was at the one before, and where it
-        is known how many are kept, there can be no more.
-        """
-        if not self._ladder:
-            return False
-        now = self._ladder[-1]
-        if level != now.level:
-            below, full = now, now.number >= self._most_rungs
-        elif now.number > 1:
-            below = self._ladder[-2]
-            full = len(now.arms) >= self._kept(below)
-        else:
-            return False
-        known = self._rung_of if self._policy in SOME_ARMS else below.arms
-        return level < now.level or full or arm not in known
-
-    def _begin_stretch(self, level: int) -> None:
-        """Begin with the next budget; and with the rung under way, if that is its first.
-
-        The first arms of a stretch may look as if they went on within the one before.
-        """
-        while self.waiting:
-            self._budget = self.waiting.popleft()
-            self._stretch += 1
-            if self._spent <= self._budget:
-                break
-        self._bracket = 1
-        rung = None if self._ended else self._at.get(level)
-        self._at, self._ladder, self._ended = {}, [], False
-        if rung and rung is self.rungs[-1] and len(self.rungs) > self._extended:
-            rung.stretch, rung.bracket, rung.number = self._stretch, 1, 1
-            self._step_on(rung)
-
-    def _step_on(self, rung: Rung) -> None:
-        """Take a rung for that under way, and count the arms that are past it already."""
-        bracket = (rung.stretch, rung.bracket)
-        below = self._ladder[-1] if self._ladder else None
-        self._at[rung.level] = rung
-        self._ladder.append(rung)
-        if bracket == (1, 1) or (below is None and self._policy in SOME_ARMS):
-            return
-        if below is None:
-            below = self._entering[bracket] = Rung(*bracket, number=0, level=0)
-            for arm, (reached, loss) in self._latest.items():
-                below.find(arm, reached, loss)
-        for arm in below.arms:
-            reached, loss = self._latest.get(arm, (0, inf))
-            if reached >= rung.level and arm not in rung.arms:
-                rung.find(arm, reached, loss)
-
-    def _settle(self, bracket: list[Rung]) -> None:
-        """Say who was where, and who went on, now that all of a bracket is known."""
-        entering = self._entering.get((bracket[0].stretch, bracket[0].bracket))
-        over = self._ended or bracket[-1] is not self.rungs[-1] or len(bracket) > 1
-        steps = list(pairwise(bracket))
-        if entering and over and entering.arms.keys() - bracket[0].arms.keys():
-            # All arms were past the rungs before this one, which therefore left no trace.
-            steps.insert(0, (entering, bracket[0]))
-        last = {  # arm → the last level that it was brought to: up to there it surely was
-            arm: rung.level for rung in bracket for arm in rung.arms.keys() - rung.already
-        }
-        for below, rung in steps:
-            if rung.already:
-                sure = [below.places.get(a, 0) for a in rung.arms if last.get(a, 0) >= rung.level]
-                most = max([1, *sure, self._kept(below) if self._eta else 0])
-                for arm in [a for a in rung.already if below.places.get(a, inf) > most]:
-                    rung.lose(arm)
+    def _settle(self, bracket: Sequence[Rung]) -> None:
+        """Say who went on, now that all of a bracket is known."""
         further: set[int] = set()
         for rung in reversed(bracket):
             rung.went_on = [arm for arm in rung.arms if arm in further]

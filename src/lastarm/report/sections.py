@@ -11,7 +11,7 @@ from typing import Any
 from lastarm.ledger import Ledger, Spent
 from lastarm.report.axes import axis
 from lastarm.report.phrases import clean, counted, duration
-from lastarm.report.rungs import NO_RUNGS, SOME_ARMS, Course, Rung
+from lastarm.report.rungs import NO_RUNGS, Course, Rung
 from lastarm.report.timeline import Timeline
 from lastarm.report.words import Stories, closeness
 from lastarm.theory import Audit
@@ -66,11 +66,6 @@ def _anew(course: Course, stories: Stories) -> str:
     if any(rung.already for rung in course.rungs):
         words += (
             " An arm that is past a rung already is compared there by its latest loss, at no cost."
-        )
-    if stories.stretches > 1 and stories.policy in SOME_ARMS:
-        words += (
-            f" {stories.policy} draws the arms of a bracket; which of them were past a rung "
-            "already is not in the journal, so those are missing there."
         )
     return words
 

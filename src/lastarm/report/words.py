@@ -136,8 +136,7 @@ class Stories:
         said, loss = f"{what} {self.where(rung)}", f"a loss of {rung.losses[arm]:.6g}"
         if self.policy in NO_RUNGS:
             return f"{said}, with {loss}."
-        known = " that are known" if self.policy in SOME_ARMS and rung.stretch > 1 else ""
-        place = f"place {rung.places[arm]:,} of {len(rung.losses):,}{known}"
+        place = f"place {rung.places[arm]:,} of {len(rung.losses):,}"
         had = ", which it had already" if arm in rung.already else ""
         return f"{said}, after {counted(rung.arms[arm], 'pull')}{had}, with {loss}: {place}."
 
@@ -244,7 +243,7 @@ def closeness(found: Elimination) -> str:
         )
     if found.moved is None:
         return (
-            f"To win it would have had to fall by {found.margin:.4g}. No arm was trained further, "
+            f"To win it would have had to fall by {found.margin:.6g}. No arm was trained further, "
             "so how it would have gone on is not known."
         )
     margin, moved = apart(found.margin, found.moved)
