@@ -9,8 +9,9 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import count
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,39 @@ def test_without_a_journal_the_same_is_told_but_for_the_time(tmp_path: Path) -> 
     for one, other in zip(written["arms"], unwritten["arms"], strict=True):
         assert {name: one[name] for name in same} == {name: other[name] for name in same}
     assert unwritten["next"][0]["command"] == 'search(…, journal="search.jsonl")'
+
+
+@pytest.mark.parametrize("name", ["successive-halving", "doubling", "hyperband", "lil-ucb"])
+def test_without_a_journal_policy_and_space_are_known(tmp_path: Path, name: str) -> None:
+    """So rungs and brackets are those of the policy, and axes those of the space."""
+
+    def rising(config: Mapping[str, Any]) -> Iterator[float]:
+        for pull in count(1):
+            yield -config["x"] - 1 / pull ** config["x"]
+
+    pages = []
+    for journal in (tmp_path / "j.jsonl", None):
+        policy, space = made(name, 8, 200), {"x": LogUniform(0.1, 1)}
+        found = search(rising, space, policy=policy, journal=journal, maximize=True)
+        page = found.report(tmp_path / "report.html").read_text()
+        pages.append(json.loads(Tags(page).scripts[0]))
+    written, unwritten = pages
+    assert unwritten["parameters"] == written["parameters"]
+    assert unwritten["parameters"][0]["kind"] == "log"
+    assert unwritten["notes"][0] == written["notes"][0]
+    assert [arm["story"] for arm in unwritten["arms"]] == [arm["story"] for arm in written["arms"]]
+    for one, other in zip(*(page["narrowing"]["rungs"] for page in pages), strict=True):
+        same = ("label", "level", "arms", "already", "on", "pulls")
+        assert [one[name] for name in same] == [other[name] for name in same]
+    assert written["search"].startswith(unwritten["search"])  # then comes the seed
+
+
+def test_the_same_loss_has_the_same_digits_throughout() -> None:
+    losses = {0: [(1, 0.5), (2, 1 / 3)], 1: [(1, 2 / 3), (2, 4 / 7)], 2: [(1, 8 / 9)]}
+    page = story(told(losses, Closed(0, 2)))
+    said = " ".join(line for arm in page["arms"] for line in arm["story"])
+    assert {"0.333333", "0.571429", "0.666667", "0.888889"} <= set(re.findall(r"\d\.\d+\d", said))
+    assert not re.search(r"\b0\.(3333|5714|6667|8889)\b", said)
 
 
 def test_what_to_do_next() -> None:

@@ -191,11 +191,14 @@ class Result:
         closed = None
         if self.complete and self.arm is not None and self.level is not None:
             closed = Closed(self.arm, self.level, self.test_loss)
-        events = (
-            read(self.journal)
-            if self.journal is not None
-            else remembered(self.curves, self.failures, self.configs, closed)
-        )
+        if self.journal is not None:
+            events = read(self.journal)
+        else:
+            events = remembered(self.curves, self.failures, self.configs, closed)
+            if self.policy:
+                policy = {**self.policy, "budget": self.budget}
+                kind = {"kind": Maximized.__name__} if self.maximized else {}
+                events.insert(0, Opened(seed=0, policy=policy, space=self.space, trainer=kind))
         return write_report(
             path,
             events,

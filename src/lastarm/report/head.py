@@ -16,8 +16,8 @@ def headline(answer: Pull | None, state: str, begun: bool) -> str:
     return "No arm has a finite loss" if begun else "Nothing has been tried yet"
 
 
-def search(opened: Opened | None, ledger: Ledger) -> str:
-    """What was searched, in a line."""
+def search(opened: Opened | None, ledger: Ledger, journal: str | None) -> str:
+    """What was searched, in a line; the seed is known from a journal only."""
     if not opened:
         return ""
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
@@ -26,7 +26,7 @@ def search(opened: Opened | None, ledger: Ledger) -> str:
     said = [str(opened.policy.get("name", "?"))]
     said += [
         f"{name.replace('_', ' ')} {value:,}" if type(value) is int else f"{name} {value}"
-        for name, value in {**arguments, "seed": opened.seed}.items()
+        for name, value in (arguments | ({"seed": opened.seed} if journal else {})).items()
     ]
     return clean(", ".join(said))
 

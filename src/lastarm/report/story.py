@@ -113,7 +113,7 @@ def story(
     told = {
         "headline": head.headline(answer, state, bool(course.rungs)),
         "state": state,
-        "search": head.search(opened, ledger),
+        "search": head.search(opened, ledger, journal),
         "journal": clean(journal or ""),
         "notes": notes,
         "answer": {
