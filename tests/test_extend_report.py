@@ -163,6 +163,7 @@ def test_stories_of_an_extended_search_tell_of_all_that_were_compared(tmp_path: 
     assert [rung["label"] for rung in rungs] == [f"{s}.{k}" for s in (1, 2) for k in (1, 2, 3, 4)]
     assert [rung["arms"] for rung in rungs] == 2 * [16, 8, 4, 2]
     assert [rung["on"] for rung in rungs] == 2 * [8, 4, 2, 0]
+    assert page["narrowing"]["came"] == [[2, 16], [14, 8], [30, 4], [120, 2]]
     assert "2.1 is the first rung of the second stretch" in page["narrowing"]["words"]
     assert "past a rung already is compared there by its latest loss" in page["narrowing"]["words"]
     assert result.arm is not None

@@ -30,10 +30,11 @@ function curvesChart() {
     return { arm: arm.arm, pulls: arm.levels[last], loss: arm.losses[last], faint: 0.25 + 0.6 * arm.far ** 2,
       out: arm.fate === "failed" || arm.fate === "diverged" };
   }).reverse();  // the best are drawn last
-  const counts = new Map();
-  for (const rung of told.narrowing.rungs) counts.set(rung.level, (counts.get(rung.level) ?? 0) + rung.arms - rung.already);
-  const marked = counts.size <= 14 ? [...counts].map(([pulls, arms], place) =>
-    ({ pulls, arms: place ? number(arms) : `${number(arms)} arms` })) : [];
+  const along = unit(level), { came } = told.narrowing;
+  const named = came.length > 14 ? [] : came.filter(([pulls], place) =>  // where a number has room
+    !place || along(pulls) - along(came[place - 1][0]) > 0.05);
+  const marked = named.map(([pulls, arms], place) =>
+    ({ pulls, arms: place ? number(arms) : `${number(arms)} arms` }));
 
   const path = (name, data, look) => ({
     type: "path", name, from: { data }, clip: true, interactive: false,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import ceil, isfinite
 from typing import Any
 
@@ -49,7 +50,20 @@ def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
         inside = sorted(bracket, key=lambda rung: rung.level)
         for start in range(0, len(inside), size):
             told.append(_rung(inside[start : start + size], stories))
-    return {"words": words, "compared": stories.policy not in NO_RUNGS, "rungs": told}
+    return {
+        "words": words,
+        "compared": stories.policy not in NO_RUNGS,
+        "rungs": told,
+        "came": _came(course),
+    }
+
+
+def _came(course: Course) -> list[list[int]]:
+    """How many arms came to each level or past it, where that became fewer."""
+    reached = sorted(rungs[-1].arms[arm] for arm, rungs in course.rungs_of.items())
+    levels = sorted({rung.level for rung in course.rungs})
+    came = [[level, len(reached) - bisect_left(reached, level)] for level in levels]
+    return [one for before, one in pairwise([[0, 0], *came]) if one[1] != before[1]]
 
 
 def _anew(course: Course, stories: Stories) -> str:
