@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -339,3 +340,11 @@ result.plot.curves()
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stderr.splitlines()[-1].startswith("ImportError: matplotlib is needed")
     assert "pip install 'lastarm[plot]'" in ran.stderr
+
+
+def test_arms_that_all_failed_are_within_the_picture(tmp_path: Path) -> None:
+    failed = [Failure(Pull(number, 8), "ValueError: no") for number in range(4)]
+    axes = told({}, *failed).plot.curves()
+    plt.gcf().savefig(tmp_path / "failed.png")  # where all collapsed, matplotlib would warn
+    low, high = axes.get_xlim()
+    assert low < 8 < high

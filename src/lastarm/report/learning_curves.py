@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf, log10, nan
 from typing import NamedTuple
 
@@ -68,7 +68,8 @@ def draw_curves(axes: Axes, seen: Seen) -> None:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
             marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
     _fit(axes, min([top, *losses]), top, scale)
-    _name_levels(axes, [[level for level, _ in curve] for curve in seen.curves.values()])
+    levels = [[level for level, _ in curve] for curve in seen.curves.values()]
+    _name_levels(axes, levels, {failure.pull.upto for failure in seen.failures.values()})
     axes.set(xlabel="pulls of an arm", ylabel="loss")
     if ends:
         framed_legend(axes, loc="upper right", fontsize="small")
@@ -105,12 +106,12 @@ def _fit(axes: Axes, low: float, high: float, scale: str) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def _name_levels(axes: Axes, seen: Sequence[Sequence[int]]) -> None:
+def _name_levels(axes: Axes, seen: Sequence[Sequence[int]], failed: Collection[int]) -> None:
     """Levels as ticks, and above each how many arms came so far, where there is room.
 
     The first and the last come first, then those at which the most arms ended.
     """
-    levels = sorted({level for curve in seen for level in curve}) or [1]
+    levels = sorted({level for curve in seen for level in curve} or failed) or [1]
     low, high = levels[0], levels[-1]
     if low == high:
         axes.set_xlim(0.5 * low, 2.5 * low)  # beside the legend
