@@ -299,7 +299,7 @@ def test_scales_are_those_of_the_space() -> None:
         "any of": [
             {"a": {"log-uniform": [1, 2]}, "b": {"uniform": [0, 5]}},
             {"c": {"integer": [1, 9], "log": True}},
-            {"d": {"distribution": "loguniform", "args": [0.1, 2]}},
+            {"d": {"distribution": "loguniform", "args": [0.1, 2], "kwds": {}}},
         ]
     }
     kinds = {p.name: p.kind for p in parameters(configs, space)}

@@ -1,4 +1,4 @@
-"""What each hyperparameter may be, for tools that want one domain for all arms of a search.
+"""What each hyperparameter may be: its scale, and one domain for all arms of a search.
 
 A journal describes the space that its configs were drawn from. That is read here as data, which
 may be anybody's; what it does not tell, the values do.
@@ -60,6 +60,20 @@ def domains_of(
             [config[name] for config in configs if name in config],
         )
         for name in names
+    }
+
+
+def scales_of(space: Mapping[str, Any]) -> dict[str, bool]:
+    """Name and whether its scale is a log one, of what is drawn from an interval that is known.
+
+    >>> scales_of({"lr": {"log-uniform": [0.001, 1.0]}, "act": {"choice": ["relu", "tanh"]}})
+    {'lr': True}
+    """
+    return {
+        name: interval.log
+        for part in _parts(space)
+        for name, description in part.items()
+        if isinstance(description, Mapping) and (interval := _interval(description))
     }
 
 

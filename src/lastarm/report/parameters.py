@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 from lastarm.canonical import readable
 from lastarm.errors import as_float
 from lastarm.report.axes import HUGE, TINY
+from lastarm.report.domains import scales_of
 from lastarm.report.phrases import clean
 
-LOG_DISTRIBUTIONS = ("loguniform", "reciprocal")
 WIDE = 1000  # numbers that lie further apart than this, as a ratio, are drawn on a log scale
 MOST_OPTIONS = 24
 MOST_SIGNS = 80
@@ -60,7 +60,7 @@ def parameters(
     for arm, config in configs.items():
         for name, value in config.items():
             values.setdefault(name, {})[arm] = value
-    scales = dict(_scales(space))
+    scales = scales_of(space)
     return [Parameter.of(name, of, scales.get(name)) for name, of in values.items()]
 
 
@@ -74,24 +74,3 @@ def flat(value: Any) -> float | str:
     if number == 0 or TINY < abs(number) < HUGE:
         return int(value) if isinstance(value, Integral) and abs(number) < 2**53 else number
     return clean(str(readable(value)), MOST_SIGNS)
-
-
-def _scales(space: Any, depth: int = 6) -> Iterator[tuple[str, bool]]:
-    """Name and whether its scale is a log one, of the domains that a journal's header describes.
-
-    A header may be anybody's: what it holds is looked at and never relied on.
-    """
-    if not depth:
-        return
-    if isinstance(space, list):
-        for part in space:
-            yield from _scales(part, depth - 1)
-    elif isinstance(space, Mapping):
-        for name, domain in space.items():
-            if name in ("any of", "grid") and isinstance(domain, list):
-                yield from _scales(domain, depth - 1)
-            elif isinstance(domain, Mapping):
-                named = domain.get("distribution")
-                log = "log-uniform" in domain or domain.get("log") is True
-                if log or named or "uniform" in domain or "integer" in domain:
-                    yield name, log or named in LOG_DISTRIBUTIONS
