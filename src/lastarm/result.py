@@ -18,7 +18,7 @@ from lastarm.policy import lowest
 from lastarm.report.credible import require_credible
 from lastarm.report.extending import remarks
 from lastarm.report.page import write_report
-from lastarm.report.phrases import clean
+from lastarm.report.phrases import clean, counted
 from lastarm.report.story import remembered
 from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
@@ -240,12 +240,12 @@ class Result:
         else:
             tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
             answer = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
-            answer += f"after {self.level:,} pulls"
+            answer += f"after {counted(self.level or 0, 'pull')}"
         spent = self.spent
         return [
             answer,
-            f"{spent.pulls:,} pulls, {spent.observations:,} looks, {spent.train_seconds:.3g} s "
-            f"training, {spent.loss_seconds:.3g} s looking"
+            f"{counted(spent.pulls, 'pull')}, {counted(spent.observations, 'look')}, "
+            f"{spent.train_seconds:.3g} s training, {spent.loss_seconds:.3g} s looking"
             + (f", {spent.repeated:,} pulls repeated" if spent.repeated else ""),
             *([spent.moving] if spent.moving else []),
             *([f"{used}"] if (used := self.utilisation) and used.workers > 1 else []),

@@ -23,7 +23,7 @@ from lastarm.journal import read
 from lastarm.lock import is_held
 from lastarm.report.advice import advice
 from lastarm.report.extending import nothing_left, remarks
-from lastarm.report.phrases import clean
+from lastarm.report.phrases import clean, counted
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -108,6 +108,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     settings = ", ".join(f"{name}={value}" for name, value in arguments.items())
     name = clean(str(opened.policy.get("name")))
     spent = result.spent
+    looks = counted(spent.observations, "look")
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
         *([stretches_table(result)] if len(result.stretches) > 1 else []),
@@ -115,10 +116,10 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         _arms(result, top),
         Text(
             f"{spent.pulls:,} pulls, and at most {spent.repeated:,} trained again; "
-            f"{spent.observations:,} looks; {spent.train_seconds:,.4g} s training, "
+            f"{looks}; {spent.train_seconds:,.4g} s training, "
             f"{spent.loss_seconds:,.4g} s looking."
             if spent.repeated
-            else f"{spent.pulls:,} pulls, none repeated; {spent.observations:,} looks; "
+            else f"{spent.pulls:,} pulls, none repeated; {looks}; "
             f"{spent.train_seconds:,.4g} s training, {spent.loss_seconds:,.4g} s looking."
         ),
         *([Text(f"{spent.moving}.")] if spent.moving else []),
