@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, pairwise, zip_longest
+from itertools import groupby, zip_longest
 from math import isfinite
 
 from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
@@ -107,7 +107,8 @@ class Course:
             if one.stretch in busy and (one.pulls or not then or one.arms != then.arms)
         ]
         rung = Rung(0, 0, 0, 0)
-        for before, one in pairwise([None, *kept]):
+        before: Round | None = None
+        for one in kept:
             bracket, number = 1, 1
             if before and before.stretch == one.stretch:
                 within = one.level > before.level and one.arms <= before.arms
@@ -119,6 +120,7 @@ class Course:
             rung.already.update(one.already)
             self._rung_of.update(dict.fromkeys(one.pulls, rung))
             self.rungs.append(rung)
+            before = one
 
     def _add(self, event: Event) -> None:
         match event:
