@@ -19,7 +19,7 @@ from lastarm.policies.budgeted import InRounds
 from lastarm.policies.named import make_policy
 from lastarm.policy import is_healthy
 
-MOST_ARMS = 10**6  # a header may be anybody's, and claim as many as it likes
+MOST_ARMS = 10**5  # a header may be anybody's, and claim as many as it likes
 
 
 @dataclass(frozen=True)
