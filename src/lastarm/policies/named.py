@@ -31,7 +31,7 @@ def name_of(given: Any, max_pulls: Any) -> str:
 
 def takes(name: str, argument: str) -> bool:
     """Whether the policy of that name has such an argument."""
-    return argument in POLICIES[name].__dataclass_fields__
+    return argument in (field.name for field in dataclasses.fields(POLICIES[name]))
 
 
 def make_policy(
