@@ -37,7 +37,8 @@ HOSTILE = "<script>alert('$x_{$')</script>\x1b[31m\u202e&amp;\"'$"
 
 
 @pytest.fixture(autouse=True)
-def _leave_no_figure_open() -> Iterator[None]:
+def _no_figure_is_open() -> Iterator[None]:
+    plt.close("all")  # doctests, and others, leave some
     yield
     plt.close("all")
 
