@@ -17,9 +17,7 @@ from lastarm.ledger import Ledger, Rung, Spent, Stretch
 from lastarm.policy import lowest
 from lastarm.report.credible import require_credible
 from lastarm.report.extending import remarks
-from lastarm.report.page import write_report
 from lastarm.report.phrases import clean, counted
-from lastarm.report.story import remembered
 from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
 from lastarm.utilisation import Utilisation
@@ -188,24 +186,27 @@ class Result:
 
         It is what `lastarm report` writes. Without a journal, who worked when is not on it.
         """
+        page = importlib.import_module("lastarm.report.page")  # most searches need none
+        story = importlib.import_module("lastarm.report.story")
         closed = None
         if self.complete and self.arm is not None and self.level is not None:
             closed = Closed(self.arm, self.level, self.test_loss)
         if self.journal is not None:
             events = read(self.journal)
         else:
-            events = remembered(self.curves, self.failures, self.configs, closed)
+            events = story.remembered(self.curves, self.failures, self.configs, closed)
             if self.policy:
                 policy = {**self.policy, "budget": self.budget}
                 kind = {"kind": Maximized.__name__} if self.maximized else {}
                 events.insert(0, Opened(seed=0, policy=policy, space=self.space, trainer=kind))
-        return write_report(
+        written: Path = page.write_report(
             path,
             events,
             journal=self.journal,
             spent=self.spent,
             utilisation=self.utilisation,
         )
+        return written
 
     def __str__(self) -> str:
         answer, *costs = self._sentences()

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from importlib.metadata import version
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -261,6 +260,7 @@ def _opened(
     sampler: Sampler | None,
 ) -> Opened:
     packages = ["lastarm", *(sampler.packages if sampler else ())]
+    version = importlib.import_module("importlib.metadata").version  # which takes time to import
     kind = {"kind": type(trainer).__qualname__}
     described, drawn = describe_space(space), "configs"
     while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
