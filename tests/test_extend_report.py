@@ -272,7 +272,6 @@ def test_policies_are_compared_by_what_they_recommend(tmp_path: Path) -> None:
 
 
 def test_no_arm_that_came_to_a_level_is_pruned_there(tmp_path: Path) -> None:
-    pytest.importorskip("optuna")
     result, _ = extended(tmp_path / "j.jsonl", "successive-halving", [128, 512])
     trials = result.to_optuna(level=8).trials
     assert {trial.state.name for trial in trials} == {"COMPLETE"}
