@@ -44,11 +44,12 @@ class Split:
             if not rows.size and name != "test":
                 raise InvalidArgument(f"{name} has no rows. Only test may be without any.")
         for one, other in combinations(parts, 2):
-            shared = np.intersect1d(getattr(self, one), getattr(self, other))
+            rows = getattr(self, one)
+            shared = rows[np.isin(rows, getattr(self, other))]
             if shared.size:
                 raise InvalidArgument(
-                    f"row {shared[0]} is in both {one} and {other}, and what an arm learnt from "
-                    "cannot judge it. Give each row to one part."
+                    f"row {shared.min()} is in both {one} and {other}, and what an arm learnt "
+                    "from cannot judge it. Give each row to one part."
                 )
 
     def __iter__(self) -> Iterator[Rows]:
