@@ -14,7 +14,7 @@ import numpy as np
 from lastarm.batched.arrays import Array, Index
 from lastarm.batched.compiled import compiled, contracted
 from lastarm.batched.powers import powers
-from lastarm.batched.products import BLOCK, change, multiply, padded, predict, take
+from lastarm.batched.products import BLOCK, change, fetch, multiply, padded, predict, take
 from lastarm.batched.slopes import (
     HINGE,
     MODIFIED_HUBER,
@@ -30,6 +30,7 @@ from lastarm.batched.slopes import (
 )
 
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
+AHEAD = np.uint64(BLOCK)
 
 
 @compiled
@@ -58,15 +59,14 @@ def descend(
     A step leaves at least `least` times the weights that were there, and counts `lifts` times for
     the intercept.
     """
-    models, features = weights.shape
-    kind = weights.dtype
+    (models, features), kind = weights.shape, weights.dtype
     falling = bool(np.any(pace[3] != 0))
     w, x = padded(weights, models), padded(weights, BLOCK)
     w[:, :features] = weights
     products, predictions = np.empty((BLOCK, BLOCK), kind), np.empty((BLOCK, models), kind)
-    targets = np.empty(models, kind)
     changes, left = np.zeros((BLOCK, models), kind), np.ones((BLOCK, models), kind)
-    kept, eta, work = np.empty(models, kind), np.empty(models, kind), np.empty(models, kind)
+    kept, eta = np.empty(models, kind), np.empty(models, kind)
+    targets, work = np.empty(models, kind), np.empty(models, kind)
     for begin in range(0, len(rows), BLOCK):
         count = min(BLOCK, len(rows) - begin)
         take(X, rows, begin, count, x)
@@ -74,6 +74,7 @@ def descend(
         predict(w, x, predictions)
         for t in range(np.uint64(count)):
             sample = np.uint64(begin) + t
+            fetch(X, rows[min(sample + AHEAD, np.uint64(len(rows) - 1))])
             if Y.shape[1] == 1:
                 fill(targets, Y[rows[sample], 0])
             else:

@@ -13,7 +13,7 @@ import numpy as np
 from lastarm.batched.arrays import Array, Index
 from lastarm.batched.compiled import contracted
 from lastarm.batched.powers import power, power_single
-from lastarm.batched.products import BLOCK, change, multiply, padded, predict, take
+from lastarm.batched.products import BLOCK, change, fetch, multiply, padded, predict, take
 from lastarm.batched.slopes import (
     HINGE,
     LARGEST,
@@ -62,6 +62,7 @@ def descend_few(
         predict(w, x, predictions.T)
         for t in range(count):
             sample = begin + t
+            fetch(X, rows[min(sample + BLOCK, len(rows) - 1)])
             turn = kind.type(done + sample)
             for i in range(models):
                 eta = pace[0, i] + pace[1, i] * factors[sample, column[i]]

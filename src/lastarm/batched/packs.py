@@ -7,7 +7,9 @@ number alone. These functions are for kernels:
   `spread(number, pack)` as many as the pack has;
 - `load(array, index, pack)` is a pack of that size from there on, `part(array, index, count,
   pack)` has only so many numbers, at least one, and 0 for the rest, `store(array, index, pack)`
-  puts one there, and `touch(array, index)` fetches what is there without waiting for it;
+  puts one there;
+- `touch(array, index)` fetches what is there, to be changed, without waiting for it, and
+  `glance(array, index)` does so for what is only read;
 - `plus`, `minus` and `times` are for two packs or numbers, and `fused(a, b, c)` is ab + c, rounded
   once if the processor can;
 - `size(pack)` is how many numbers it has, and `total(pack)` their sum: one half is added to the
@@ -107,12 +109,20 @@ def _store(_: Any, array: Any, index: Any, pack: Any) -> Written:
 
 
 def _touch(_: Any, array: Any, index: Any) -> Written:
+    return _fetched(array, changed=1)
+
+
+def _glance(_: Any, array: Any, index: Any) -> Written:
+    return _fetched(array, changed=0)
+
+
+def _fetched(array: Any, changed: int) -> Written:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         number, place = ir.IntType(32), _place(context, builder, array, given, types.int8)
         kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        # To be written to, to be kept in all caches, and no instructions.
-        builder.call(fetch, [place, *(ir.Constant(number, flag) for flag in (1, 3, 1))])
+        # To be changed or not, to be kept in all caches, and no instructions.
+        builder.call(fetch, [place, *(ir.Constant(number, flag) for flag in (changed, 3, 1))])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), write
@@ -169,6 +179,7 @@ load: Any = intrinsic(_load)
 part: Any = intrinsic(_part)
 store: Any = intrinsic(_store)
 touch: Any = intrinsic(_touch)
+glance: Any = intrinsic(_glance)
 plus: Any = intrinsic(_plus)
 minus: Any = intrinsic(_minus)
 times: Any = intrinsic(_times)

@@ -6,9 +6,12 @@ import numpy as np
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.compiled import compiled, contracted, reassociated
+from lastarm.batched.packs import glance
 
 BLOCK = 8  # samples that are taken together: as many sums as the processor has room for
 REGISTER = 32  # bytes that it computes with at a time
+LINE = 64  # bytes that come from the memory at a time
+LONG = 4096  # bytes; in longer rows it sees by itself where to go on
 
 
 @compiled
@@ -27,6 +30,15 @@ def take(X: Array, rows: Array, begin: int, count: int, x: Array) -> None:
             x[t, k] = X[row, k]
     for t in range(count, BLOCK):  # the last block may be short
         x[t] = 0
+
+
+@compiled
+def fetch(X: Array, row: int) -> None:
+    """Send for a sample that will be wanted: in a random order the processor cannot guess it."""
+    features = X.shape[1]
+    for k in range(0, min(features, LONG // X.itemsize), LINE // X.itemsize):
+        glance(X, row * features + k)
+    glance(X, row * features + features - 1)  # it may begin within a line, and end in one more
 
 
 @reassociated
