@@ -46,10 +46,9 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/batched.py
 	.venv-bench/bin/python benchmarks/engines.py
 	.venv-bench/bin/python benchmarks/scale.py
-	.venv-bench/bin/python benchmarks/quality.py
 	.venv-bench/bin/python benchmarks/switching.py
 	.venv-bench/bin/python benchmarks/opening.py
-	.venv-bench/bin/python benchmarks/sooner.py $(if $(A9A),--a9a $(A9A))
+	.venv-bench/bin/python benchmarks/quality.py $(if $(A9A),--a9a $(A9A))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))

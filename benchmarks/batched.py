@@ -125,7 +125,7 @@ def comparisons(record: Record) -> None:
             Ridge(dtype),
             dtype,
             *(ridge_loops, ridge_in_numpy),
-            some=range(1000),
+            some=range(0, 1000, 4),
             few=range(0, 1000, 100),
             goal=goal,
         )

@@ -26,10 +26,9 @@ from busy import SECONDS, Busy
 from engines_peers import joblib_seconds, ray_tune_seconds
 from lastarm import Uniform, UniformAllocation, search
 from lastarm.events import Event, Loss
-from record import Record
+from record import DASK_ML, Record
 
-PULLS, FIRST, ROUNDS = 300, 60, 5
-DASK_ML = Path(".venv-dask-ml/bin/python")
+PULLS, FIRST = 200, 40
 
 
 def seconds_a_pull(folder: Path | None = None, **where: Any) -> float:
@@ -80,7 +79,8 @@ def on_dask(folder: Path | None, workers: int) -> float:
 
 def lastarm_rows(record: Record, workers: int, folder: Path) -> None:
     """Measure every runner against serial, in memory and with durable states."""
-    for kept, place in (("in memory", None), ("with a journal and durable states", folder)):
+    durable = "with a journal and durable states"
+    for kept, place, rounds in (("in memory", None, 5), (durable, folder, 3)):
         contenders: dict[str, Callable[[], float]] = {
             "serial": partial(seconds_a_pull, place),
             f"{workers} processes": partial(seconds_a_pull, place, workers=workers),
@@ -89,7 +89,7 @@ def lastarm_rows(record: Record, workers: int, folder: Path) -> None:
                 seconds_a_pull, place, runner="ray", workers=workers
             ),
         }
-        seen = in_turns(contenders, ROUNDS)
+        seen = in_turns(contenders, rounds)
         record.section(f"Pulls of {SECONDS * 1000:.0f} ms with states of 1 MB, {kept}")
         record.row("serial, a pull", seen["serial"] * 1000, "ms")
         for name in list(contenders)[1:]:
@@ -110,10 +110,10 @@ def peer_rows(record: Record, workers: int) -> None:
     contenders: dict[str, Callable[[], float]] = {
         f"lastarm, {workers} processes": partial(seconds_a_pull, workers=workers),
         "joblib, the same pulls as tasks": partial(joblib_seconds, PULLS, workers),
-        "Ray Tune, 60 trials of one pull": partial(ray_tune_seconds, 60, 1, workers),
+        "Ray Tune, 40 trials of one pull": partial(ray_tune_seconds, 40, 1, workers),
         "Ray Tune, 10 trials of 30 pulls": partial(ray_tune_seconds, 10, 30, workers),
     }
-    if DASK_ML.exists():
+    if record.beside_dask_ml():
         contenders["Dask-ML, 10 models of 30 pulls"] = dask_ml_seconds
     seen = in_turns(contenders, 3)
     record.section(f"The peers, pulls of {SECONDS * 1000:.0f} ms, {workers} workers")

@@ -1,166 +1,32 @@
-"""What a search finds and what it costs: 64 arms on scikit-learn's digits, beside the peers.
+"""What a search finds and how soon, on the same arms as the peers: two questions, each a part.
 
-All contenders get the same 64 arms and the same TRAIN, VAL and TEST, on one thread each. TEST is
-two fifths of the rows (719), since of the paper's tenth one mistake more is already beyond 10 %;
-a fifth of the rest (216) is VAL, as in the paper. What a search found is set against the arm that
-is best on VAL when all 64 are fully trained (the first of several): it was chosen by the same 216
-rows. The arm that is best on TEST, which nobody could have chosen, is shown too. Every number is
-the median over 5 seeds, which draw the arms, the split, and all that is random in training.
+`digits` asks what is found for a quarter of the cost of training all, by four families of models;
+`sooner` asks when what is found is within 1 % of the best arm, fully trained. Each says below how.
 
-Peers are as they come, but told the arms and full training. scikit-learn's trainings all count,
-also of what it trained before, and so does its last one, of the winner on TRAIN and VAL together:
-RandomizedSearchCV of 15 arms trains 16 times, a quarter of the cost in seconds too. Optuna's
-trials are trained pull by pull as ours are, LightGBM's by a callback. Successive Halving knows no
-full training: it brings its last arms beyond, and hands such a model over. What is replayed ran
-on the curves of the arms, where an arm past full training stays as it was. Tasks run side by side,
-one on each core.
-
-Where all 64 fully trained and chosen by VAL are far from the best on TEST, VAL cannot tell good
-arms apart, and being level with that choice is no proof of a good search: see who else is.
-
-    make bench
+    .venv-bench/bin/python benchmarks/quality.py [--a9a FILE.npz]
 """
 
 from __future__ import annotations
 
-import json
-import os
-import warnings
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
-from statistics import median
-from time import perf_counter
+import argparse
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-
-import lastarm
-from lastarm import Configs, RecordedCurves
-from lastarm.space import describe
-from quality_arms import ARMS, FAMILIES, SHARE, Family, Found, Task
-from quality_peers import halving, optunas, random
-from record import Record
-
-SEEDS = 5
-
-
-def ours(task: Task) -> Found:
-    """The paper's Successive Halving."""
-    began = perf_counter()
-    policy = lastarm.SuccessiveHalving(ARMS, task.family.budget)
-    result = lastarm.search(task.trainer, Configs(task.arms), policy=policy, seed=task.seed)
-    seconds = perf_counter() - began
-    assert result.arm is not None
-    assert result.test_loss is not None
-    return Found(result.arm, result.test_loss, result.spent.pulls, seconds)
-
-
-def variants(task: Task, curves: NDArray[np.float64]) -> dict[str, Found]:
-    """Other policies, replayed on the curves; past full training an arm stays as it was."""
-    full = task.family.max_pulls
-    policies: dict[str, Callable[[int, int], lastarm.Policy]] = {
-        "Successive Halving, eta=3": partial(lastarm.SuccessiveHalving, eta=3),
-        "Successive Rejects": lastarm.SuccessiveRejects,
-        "Doubling of Successive Halving": lastarm.Doubling,
-        "Hyperband": partial(lastarm.Hyperband, max_pulls=full, seed=task.seed),
-        "ASHA": partial(lastarm.ASHA, max_pulls=full),
-    }
-    rows = Configs([{"row": row} for row in range(ARMS)])
-    found = {}
-    for name, policy in policies.items():
-        trainer = RecordedCurves(curves[:, :, 0])
-        result = lastarm.search(trainer, rows, policy=policy(ARMS, task.family.budget))
-        assert result.arm is not None
-        upto = min(result.curves[result.arm][-1][0], full)
-        handed = float(curves[result.arm, upto - 1, 1])
-        found[f"{name}, replayed"] = Found(result.arm, handed, result.spent.pulls, None)
-    return found
-
-
-BEST = "all 64 fully trained, best on VAL"
-OURS = "lastarm, Successive Halving"
-RANDOM = "scikit-learn, RandomizedSearchCV of 15"
-CONTENDERS = {
-    OURS: ours,
-    "scikit-learn, HalvingRandomSearchCV": halving,
-    RANDOM: random,
-    "Optuna, SuccessiveHalvingPruner": optunas,
-}
-
-
-def measure(family: Family, seed: int) -> dict[str, dict[str, float]]:
-    """All contenders on the arms of one seed, in an order of its own."""
-    warnings.simplefilter("ignore", ConvergenceWarning)  # it is we who say when to stop
-    task = Task(family, seed)
-    curves = np.array([task.curve(arm) for arm in range(ARMS)])
-    validation, test = curves[:, -1, 0], curves[:, -1, 1]
-    best, least = int(np.argmin(validation)), int(np.argmin(test))
-
-    names, turn = list(CONTENDERS), seed % len(CONTENDERS)
-    found = {name: CONTENDERS[name](task) for name in names[turn:] + names[:turn]}
-    everything = ARMS * family.max_pulls
-    rows = {
-        BEST: Found(best, test[best], everything, None),
-        "all 64 fully trained, best on TEST": Found(least, test[least], everything, None),
-        **{name: found[name] for name in names},
-        **variants(task, curves),
-    }
-    return {
-        name: {
-            "mistakes of 719": round(test[row.arm] * len(task.test[1])),
-            "÷ best on VAL": test[row.arm] / test[best],
-            "÷ best on TEST": test[row.arm] / test[least],
-            "as handed over ÷ best on VAL": row.handed / test[best],
-            "% of all pulls": 100 * row.pulls / everything,
-            **({} if row.seconds is None else {"seconds": row.seconds}),
-        }
-        for name, row in rows.items()
-    }
-
-
-def judge(record: Record, found: dict[str, dict[str, dict[str, float]]]) -> None:
-    """Say of each family whether its goals were met, by either reading of "the best of 64"."""
-
-    def goal(what: str, value: float, unit: str, most: float) -> None:
-        record.row(what, value, unit, goal=f"≤ {most:g}{', missed' if value > most else ''}")
-
-    record.section("The goal: within 10 % of the best of 64, for a quarter of the cost")
-    for name, rows in found.items():
-        us, quarter = rows[OURS], rows[RANDOM]
-        goal(f"{name}: test error ÷ best on VAL", us["÷ best on VAL"], "times", 1.1)
-        goal(f"{name}: test error ÷ best on TEST", us["÷ best on TEST"], "times", 1.1)
-        limit = rows[BEST]["÷ best on TEST"]
-        record.row(f"{name}: the same, of all 64 fully trained and VAL", limit, "times")
-        goal(f"{name}: pulls of training all", us["% of all pulls"], "%", 100 / SHARE)
-        ratio = us["seconds"] / quarter["seconds"]
-        goal(f"{name}: seconds ÷ those of 16 full trainings", ratio, "times", 1)
+from digits import digits
+from sooner import sooner
 
 
 def main() -> None:
-    """Measure, print, and write the results down."""
-    packages = ["lastarm", "scikit-learn", "lightgbm", "optuna", "numpy"]
-    record = Record("quality", "make bench", packages)
-    record.note(__doc__.partition("\n\n")[2].rpartition("\n\n")[0])
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    found = {}
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        tasks = [
-            [pool.submit(measure, family, seed) for seed in range(SEEDS)] for family in FAMILIES
-        ]
-        for family, seeds in zip(FAMILIES, tasks, strict=True):
-            name = type(family.estimator).__name__
-            results = [task.result() for task in seeds]
-            found[name] = {
-                row: {column: median(r[row][column] for r in results) for column in columns}
-                for row, columns in results[0].items()
-            }
-            record.table(f"{name}: {family.max_pulls} pulls, each {family.pull}", found[name])
-            record.note(f"The arms are drawn from `{json.dumps(describe(family.space))}`.")
-    judge(record, found)
-    record.write()
+    """Measure both parts, or the one that is named."""
+    parser = argparse.ArgumentParser(description="What a search finds and how soon.")
+    parser.add_argument("part", nargs="?", choices=("digits", "sooner"), help="default: both")
+    parser.add_argument("--a9a", metavar="FILE.npz", help="a9a, as arrays X, y, X_test, y_test")
+    given = parser.parse_args()
+    command = ".venv-bench/bin/python benchmarks/quality.py"
+    if given.part != "sooner":
+        digits(f"{command} digits")
+    if given.part != "digits":
+        file = f" --a9a {Path(given.a9a).name}" if given.a9a else ""
+        sooner(f"{command} sooner{file}", given.a9a)
 
 
 if __name__ == "__main__":

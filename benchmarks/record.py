@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+DASK_ML = Path(".venv-dask-ml/bin/python")  # it does not run with today's Dask
 
 Cell = float | str | tuple[float, float]
 """A number, a word, or a number and half of its interval."""
@@ -26,6 +28,17 @@ class Record:
             + [f"{package} {version(package)}" for package in packages]
         )
         self._lines: list[str] = []
+
+    def beside_dask_ml(self) -> bool:
+        """Whether Dask-ML is there to be measured; what it runs with is written down too."""
+        packages = ["dask-ml", "distributed", "scikit-learn", "numpy"]
+        ask = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
+        if not DASK_ML.exists():
+            return False
+        said = subprocess.run([DASK_ML, "-c", ask, *packages], check=True, stdout=subprocess.PIPE)
+        pairs = zip(packages, said.stdout.decode().split(), strict=True)
+        self._about += f"; apart: {', '.join(map(' '.join, pairs))}"
+        return True
 
     def section(self, title: str) -> None:
         """Begin a table."""

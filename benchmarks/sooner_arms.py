@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
 
+from digits_arms import ARMS, FAMILIES
 from lastarm.space import draw
 from lastarm.trainers.protocol import arm_seed
 from lastarm.trainers.splits import split
-from quality_arms import ARMS, FAMILIES
 
 SPACE, EPOCHS = FAMILIES[0].space, FAMILIES[0].max_pulls
 ROWS, TEST_ROWS, FEATURES = 50_000, 20_000, 90
@@ -43,10 +43,10 @@ class Task:
     X_test: NDArray[np.float64]
     y_test: NDArray[np.int64]
 
-    def tiny(self) -> Task:
-        """A few of the arms on few of the rows, to warm a contender up."""
+    def tiny(self, arms: int) -> Task:
+        """So many of the arms on few of the rows, to warm a contender up."""
         rows = [*range(200), *range(self.learnt, self.learnt + 100)]
-        return replace(self, arms=self.arms[:8], learnt=200, X=self.X[rows], y=self.y[rows])
+        return replace(self, arms=self.arms[:arms], learnt=200, X=self.X[rows], y=self.y[rows])
 
     def begun(self, arm: int, **settings: Any) -> Any:
         """The arm untrained, with random numbers of its own in every epoch."""

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -20,12 +21,13 @@ from sklearn.linear_model import SGDClassifier
 
 from lastarm import Configs
 from lastarm.sklearn import HalvingSearch
+from record import DASK_ML
 from sooner_arms import EPOCHS, Attempt, Task
 from sooner_ray import asha
 
 importlib.import_module("sklearn.experimental.enable_halving_search_cv")  # or it is not there
 
-DASK_ML = Path(".venv-dask-ml/bin/python")
+SHORT = 2.0  # seconds
 Settings = dict[str, dict[str, Any]]
 Run = Callable[[Task, str, dict[str, Any]], Attempt]
 
@@ -116,14 +118,24 @@ def optunas(task: Task, setting: str, numbers: dict[str, Any]) -> Attempt:
     return Attempt(setting, task.test(best), epochs, seconds)
 
 
-def climb(run: Run, settings: Settings, task: Task, limit: float) -> list[Attempt]:
+def climb(
+    run: Run, settings: Settings, task: Task, limit: float, *, warm: int = 8
+) -> list[Attempt]:
     """Try the settings until the model that is handed over is good enough."""
-    run(task.tiny(), *next(iter(settings.items())))
+    run(task.tiny(warm), *next(iter(settings.items())))
     tried: list[Attempt] = []
     for setting in settings.items():
         if not tried or tried[-1].loss > limit:
-            tried.append(run(task, *setting))
+            tried.append(_timed(run, task, setting))
     return tried
+
+
+def _timed(run: Run, task: Task, setting: tuple[str, dict[str, Any]]) -> Attempt:
+    """What is short is done three times, and takes the median."""
+    attempts = [run(task, *setting)]
+    if attempts[0].seconds < SHORT:
+        attempts += [run(task, *setting) for _ in range(2)]
+    return attempts[0]._replace(seconds=median(attempt.seconds for attempt in attempts))
 
 
 def climb_ray(settings: Settings, task: Task, limit: float) -> list[Attempt]:

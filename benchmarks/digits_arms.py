@@ -1,4 +1,4 @@
-"""Arms of four families of models on scikit-learn's digits, and their learning curves."""
+"""Arms of four families of models on scikit-learn's digits."""
 
 from __future__ import annotations
 
@@ -114,24 +114,14 @@ class Task:
         self.trainer = Estimator(family.estimator, X / 16, y, split=self.parts, seed=seed)
         self.arms = draw(family.space, ARMS, seed)
 
-    def curve(self, arm: int) -> list[tuple[float, float]]:
-        """Errors on VAL and TEST after every pull."""
-        trainer, pulls = self.trainer, self.family.max_pulls
-        if isinstance(self.family.estimator, LGBMClassifier):
-            model = clone(self.family.estimator).set_params(**self.arms[arm], n_estimators=pulls)
-            (X, y), (X_test, y_test) = self.validation, self.test
-            model.fit(*self.train, eval_X=(X, X_test), eval_y=(y, y_test), eval_metric=MISTAKES)
-            return list(zip(*(e[MISTAKES] for e in model.evals_result_.values()), strict=True))
-        state = trainer.start(self.arms[arm], arm_seed(self.seed, arm))
-        if isinstance(self.family.estimator, GradientBoostingClassifier):
-            model = trainer.train(state, pulls).model
-            staged = [
-                [float(np.mean(labels != y)) for labels in model.staged_predict(X)]
-                for X, y in (self.validation, self.test)
-            ]
-            return list(zip(*staged, strict=True))
-        curve = []
-        for _ in range(pulls):
-            state = trainer.train(state, 1)
-            curve.append((trainer.loss(state), trainer.test(state)))
-        return curve
+    def fully(self, arm: int) -> tuple[float, float]:
+        """Errors on VAL and TEST of the arm, fully trained at once."""
+        model = clone(self.family.estimator).set_params(
+            random_state=arm_seed(self.seed, arm) % 2**32,
+            **{self.family.counted: self.family.max_pulls},
+            **self.arms[arm],
+        )
+        model.fit(*self.train)
+        (X, y), (X_test, y_test) = self.validation, self.test
+        wrong, wrong_test = model.predict(X) != y, model.predict(X_test) != y_test
+        return float(np.mean(wrong)), float(np.mean(wrong_test))

@@ -1,4 +1,4 @@
-"""The peers of `quality`: scikit-learn's searches and Optuna's pruner, on the arms of a task."""
+"""The peers of `digits`: scikit-learn's searches and Optuna's pruner, on the arms of a task."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lightgbm import LGBMClassifier
 from sklearn import model_selection
 from sklearn.base import clone
 
+from digits_arms import ARMS, MISTAKES, SHARE, Found, Task
 from lastarm.trainers.protocol import arm_seed
-from quality_arms import ARMS, MISTAKES, SHARE, Found, Task
 
 importlib.import_module("sklearn.experimental.enable_halving_search_cv")  # or it is not there
 
