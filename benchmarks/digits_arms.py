@@ -71,7 +71,7 @@ FAMILIES = [
         GradientBoostingClassifier(),
         {
             "learning_rate": LogUniform(0.03, 1),
-            "max_depth": Integer(1, 4),
+            "max_depth": Integer(1, 3),
             "subsample": Uniform(0.5, 1),
             "max_features": Choice("log2", "sqrt"),
         },

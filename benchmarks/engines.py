@@ -28,7 +28,7 @@ from lastarm import Uniform, UniformAllocation, search
 from lastarm.events import Event, Loss
 from record import DASK_ML, Record
 
-PULLS, FIRST = 200, 40
+PULLS, FIRST = 160, 40
 
 
 def seconds_a_pull(folder: Path | None = None, **where: Any) -> float:

@@ -138,8 +138,8 @@ class ASHA(Budgeted):
             else:
                 self._begun += 1
             self._left -= self._costs[k]
-            self._asked[arm] = self._levels[k]
-            pulls.append(Pull(arm, upto=self._levels[k]))
+            upto = self._asked[arm] = self._levels[k]
+            pulls.append(Pull(arm, upto))
         return pulls
 
     def _choice(self) -> tuple[int, int] | None:
