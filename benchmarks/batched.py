@@ -61,6 +61,7 @@ def compare(
     some: Sequence[int],
     few: Sequence[int],
     goal: str,
+    turns: int = TURNS,
 ) -> None:
     """Contenders in turns: numba with some of the arms, NumPy with few of them, and once."""
     compiled = {"numba": plain(loops), "numba, fastmath": fast(loops)}
@@ -68,7 +69,7 @@ def compare(
     for train in compiled.values():
         problem.alone(train, some[:1])  # compiles
     seconds: dict[str, list[float]] = {name: [] for name in ("lastarm", *compiled)}
-    for _ in range(TURNS):
+    for _ in range(turns):
         seconds["lastarm"].append(problem.together()[0])
         for name, train in compiled.items():
             took, learned = problem.alone(train, some)
@@ -150,6 +151,7 @@ def comparisons(record: Record) -> None:
             some=range(64),
             few=range(0, 64, 16),  # of each rank one
             goal="at least 2",
+            turns=5 * TURNS,  # they are short
         )
 
 
