@@ -26,7 +26,7 @@ class Pull:
     upto: int
     config: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
-    # By hand, since a dataclass's own takes twice as long, and a decision is little more than it.
+    # By hand: a frozen dataclass's own takes twice as long, which was a fifth of a decision.
     def __init__(self, arm: int, upto: int, config: Mapping[str, Any] | None = None) -> None:
         if arm < 0 or upto < 1:
             raise InvalidArgument(
