@@ -18,10 +18,10 @@ from faults.owners import OWNERS
 from faults.planted import Planted, mutated
 from faults.power import POWER_CUTS
 from faults.refusals import REFUSALS
-from lastarm import journal, lock
 from lastarm.checkpoints import Folder, Index, folder
 from lastarm.events import Pull, Saved
-from lastarm.journal import Journal
+from lastarm.journal import Journal, lock
+from lastarm.journal import file as journal
 
 SEARCH = sys.modules["lastarm.searching"]  # the package's own name of that is the function
 

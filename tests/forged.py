@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Work
-from lastarm.lines import fields_of
+from lastarm.journal.lines import fields_of
 
 Fields = dict[str, Any]
 HUGE = 10**400

@@ -33,7 +33,7 @@ from lastarm import (
 from lastarm.errors import AllArmsFailed, CheckpointReplaced, InvalidArgument, OtherSearch
 from lastarm.events import Event, Told
 from lastarm.journal import read
-from lastarm.ledger import Ledger
+from lastarm.ledger import Ledger, Timesheet
 from lastarm.policies import ASHA, LUCB, POLICIES, Doubling
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policy import Extendable, go_on
@@ -41,7 +41,6 @@ from lastarm.testing import policy_checks
 from lastarm.testing.games import MakePolicy
 from lastarm.testing.policies import CheckPolicy
 from lastarm.testing.runners import Drifting
-from lastarm.utilisation import Timesheet
 
 Table = list[list[float]]
 BY_VALUES = {

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, lock, search
+from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, search
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -26,8 +26,8 @@ from lastarm.errors import (
     ReplayDiverged,
 )
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
-from lastarm.journal import Journal, read, replay
-from lastarm.lines import decode, encode, event_of
+from lastarm.journal import Journal, lock, read, replay
+from lastarm.journal.lines import decode, encode, event_of
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]

@@ -13,7 +13,6 @@ import pytest
 from lastarm import Loss, Pull, Serial, Simulated
 from lastarm.errors import NotAsked
 from lastarm.events import Told, Work
-from lastarm.integers import ceil_log
 from lastarm.policies import (
     ASHA,
     EXP3,
@@ -28,6 +27,7 @@ from lastarm.policies import (
     TimedHalving,
     UniformAllocation,
 )
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Algorithm
 from lastarm.runners import Arms, MakeRunner

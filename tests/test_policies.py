@@ -16,7 +16,6 @@ import pytest
 
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.errors import BudgetTooSmall, InvalidArgument
-from lastarm.plan import MOST_OBSERVATIONS
 from lastarm.policies import (
     ASHA,
     EXP3,
@@ -27,6 +26,7 @@ from lastarm.policies import (
     PricedHalving,
     TimedHalving,
 )
+from lastarm.policies.plan import MOST_OBSERVATIONS
 from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
 
 WITH_A_HORIZON = {n for n, kind in POLICIES.items() if "max_pulls" in signature(kind).parameters}
@@ -238,7 +238,7 @@ def test_a_policy_is_described_by_plain_numbers_and_made_anew_from_them() -> Non
 def test_a_plan_too_long_to_play_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidArgument, match="Draw fewer arms"):
         UniformAllocation(arms=MOST_OBSERVATIONS + 1, budget=10**9).plan()
-    monkeypatch.setattr("lastarm.plan.MOST_OBSERVATIONS", 1000)
+    monkeypatch.setattr("lastarm.policies.plan.MOST_OBSERVATIONS", 1000)
     with pytest.raises(InvalidArgument, match="Draw fewer arms"):
         SuccessiveRejects(arms=100, budget=10**6).plan()
 

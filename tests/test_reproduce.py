@@ -16,7 +16,7 @@ import pytest
 from lastarm.batched import Together
 from lastarm.cli import main
 from lastarm.events import Loss
-from lastarm.lock import is_held
+from lastarm.journal.lock import is_held
 from lastarm.papers.jamieson2015 import claims
 from lastarm.papers.jamieson2015.claims import Curve, Lead
 from lastarm.papers.jamieson2015.data import Table

@@ -14,8 +14,8 @@ from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalvin
 from lastarm.errors import JournalError
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
 from lastarm.journal import read
+from lastarm.ledger import Timesheet, Utilisation
 from lastarm.trainers import Config
-from lastarm.utilisation import Timesheet, Utilisation
 
 
 def arms(config: Config) -> Iterator[float]:

@@ -32,11 +32,11 @@ from lastarm import (
     Uniform,
     search,
 )
-from lastarm.canonical import readable
 from lastarm.cli import main
 from lastarm.errors import DrawnOtherwise, InvalidArgument, OtherSearch
 from lastarm.events import Loss, Pull
 from lastarm.journal import read
+from lastarm.plain import readable
 from lastarm.samplers import Choosing, Seen
 from lastarm.samplers.features import features
 from lastarm.space import draw, spare

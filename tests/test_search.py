@@ -27,7 +27,6 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.canonical import fingerprint
 from lastarm.errors import (
     AllArmsFailed,
     BudgetTooSmall,
@@ -39,14 +38,14 @@ from lastarm.errors import (
     Stuck,
 )
 from lastarm.events import Closed, Event, Work
-from lastarm.forecast import forecast
 from lastarm.journal import read
-from lastarm.ledger import Ledger
+from lastarm.ledger import Ledger, Utilisation
+from lastarm.plain import fingerprint
 from lastarm.policy import describe
 from lastarm.result import Result
 from lastarm.runners import Arms
+from lastarm.theory.forecast import forecast
 from lastarm.trainers import Config
-from lastarm.utilisation import Utilisation
 
 
 class Counting:

@@ -31,7 +31,7 @@ from lastarm.cli import main
 from lastarm.errors import AllArmsFailed, InvalidArgument
 from lastarm.events import Loss, Pull, Work
 from lastarm.journal import read
-from lastarm.lines import event_of, fields_of
+from lastarm.journal.lines import event_of, fields_of
 from lastarm.policy import Policy
 from lastarm.runners import Simulated, Waiting
 from lastarm.runners.plain_order import Plain

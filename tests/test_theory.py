@@ -19,9 +19,9 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall, InvalidArgument
-from lastarm.integers import ceil_log
 from lastarm.policies import Doubling
 from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.theory import (
     Envelopes,
     Truth,

@@ -6,15 +6,11 @@ A message says what was given, what the rule is and what to do. Every error rais
 
 from __future__ import annotations
 
-import operator
-from bisect import bisect_right
 from collections import Counter
-from math import inf, nan
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class LastarmError(Exception):
@@ -62,78 +58,10 @@ class NotAsked(InvalidArgument):
         )
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as an error shows it: cut off where it is long."""
     shown = repr(value)
     return shown if len(shown) <= 40 else f"{shown[:16]}…"
-
-
-MOST = 2**63 - 1
-
-
-def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
-    """`value` as an int, if it is a whole number of at least `least` that fits into 64 bits.
-
-    >>> whole_number("budget", 12, 1, "the total number of pulls over all arms")
-    12
-    >>> whole_number("budget", 1.5, 1, "the total number of pulls over all arms")
-    Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: budget=1.5 will not do: budget is the total number of pulls
-    over all arms. Give a whole number of at least 1.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or not least <= number <= MOST:
-        at_most = f" and at most {MOST}" if number > MOST else ""
-        raise InvalidArgument(
-            f"{name}={_short(value)} will not do: {name} is {meaning}. "
-            f"Give a whole number of at least {least}{at_most}."
-        )
-    return number
-
-
-def time_limit(name: str, value: Any, meaning: str) -> float:
-    """`value` as a number of seconds, without end if it is None.
-
-    >>> time_limit("seconds", None, "how long to search")
-    inf
-    >>> time_limit("seconds", "3", "how long to search")
-    Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: seconds='3' will not do: seconds is how long to search. Give a
-    number of more than 0, or leave it out.
-    """
-    if value is None:
-        return inf
-    seconds = as_float(value)
-    if not seconds > 0:
-        raise InvalidArgument(
-            f"{name}={_short(value)} will not do: {name} is {meaning}. Give a number of more than "
-            "0, or leave it out."
-        )
-    return seconds
-
-
-def as_float(value: Any) -> float:
-    """`value` as a float: ±inf if it is too large for one, nan if it is no real number.
-
-    >>> as_float(10**400), as_float("3"), as_float(True)
-    (inf, nan, nan)
-    """
-    number: Any = value
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return nan
-    try:
-        return float(number)
-    except OverflowError:
-        return inf if number > 0 else -inf
-
-
-def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
-    """Refuse a budget below `least_budget(arms)`, naming the two ways out."""
-    if budget < least_budget(arms):
-        most_arms = bisect_right(range(1, arms), budget, key=least_budget)
-        raise BudgetTooSmall(budget, arms, least_budget(arms), most_arms)
 
 
 # An arm's --------------------------------------------------------------------------------------
@@ -251,7 +179,7 @@ class OtherSearch(JournalError):
     def __init__(self, path: object, differences: Iterable[tuple[str, object, object]]) -> None:
         self.differences = list(differences)
         listed = "; ".join(
-            f"{name} was {_short(was)} and is now {_short(now)}"
+            f"{name} was {short(was)} and is now {short(now)}"
             for name, was, now in self.differences
         )
         way_out = "Use the same arguments to resume it"

@@ -9,18 +9,17 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from lastarm.canonical import short
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Opened
 from lastarm.journal import read
-from lastarm.ledger import Ledger, Rung, Spent, Stretch
+from lastarm.journal.credible import require_credible
+from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
+from lastarm.plain import short
 from lastarm.policy import lowest
-from lastarm.report.credible import require_credible
 from lastarm.report.extending import remarks
 from lastarm.report.phrases import clean, counted
 from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
-from lastarm.utilisation import Utilisation
 
 if TYPE_CHECKING:
     from lastarm.report.figures import Plots

@@ -15,21 +15,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, cast
 
+from lastarm.arguments import as_float, time_limit, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
-from lastarm.canonical import fingerprint
 from lastarm.checkpoints import Checkpoints
-from lastarm.errors import (
-    AllArmsFailed,
-    InvalidArgument,
-    ReplayDiverged,
-    as_float,
-    time_limit,
-    whole_number,
-)
+from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten
-from lastarm.ledger import Ledger
+from lastarm.ledger import Ledger, Timesheet
 from lastarm.loop import run
+from lastarm.plain import fingerprint
 from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
@@ -47,7 +41,6 @@ from lastarm.trainers import (
     as_trainer,
     observation,
 )
-from lastarm.utilisation import Timesheet
 
 
 def search(
@@ -158,7 +151,9 @@ def search(
             *([states.index.add] if states.index else []),
         ]
         if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
-            display = importlib.import_module("lastarm.progress")  # rich takes time to import
+            display = importlib.import_module(
+                "lastarm.report.progress"
+            )  # rich takes time to import
             watchers.append(stack.enter_context(display.shown(policy, configs, sheet)))
 
         def count(event: Event) -> None:

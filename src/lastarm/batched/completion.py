@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting
 from lastarm.batched.factorisations import Factorisations, Piece, Shape
 from lastarm.batched.factors import mean_squared_error
 from lastarm.batched.samples import passes
-from lastarm.canonical import fingerprint
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument
+from lastarm.plain import fingerprint
 from lastarm.trainers import Config
 
 PIECES = 16  # of the stream of ratings at a time: in this order they serve all arms

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, signs, tables
 from lastarm.batched.linear_arms import Lines, Rule
 from lastarm.batched.products import BLOCK
-from lastarm.canonical import fingerprint
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument
+from lastarm.plain import fingerprint
 from lastarm.trainers import Config
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lastarm.arguments import as_float
 from lastarm.batched import descent, judging, slopes
 from lastarm.batched.arrays import Array
 from lastarm.batched.few import descend_few
 from lastarm.batched.samples import passes
-from lastarm.errors import InvalidArgument, as_float
+from lastarm.errors import InvalidArgument
 
 LOSSES = {
     "hinge": slopes.HINGE,

@@ -16,9 +16,9 @@ from typing import IO, Any
 
 import cloudpickle
 
-from lastarm.disk import make_folder, sync_file, sync_folder
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
 from lastarm.events import Pull, Saved
+from lastarm.journal.disk import make_folder, sync_file, sync_folder
 
 REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 

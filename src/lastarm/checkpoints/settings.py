@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lastarm.canonical import fingerprint
+from lastarm.arguments import whole_number
 from lastarm.checkpoints.folder import Folder
 from lastarm.checkpoints.index import Index
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, whole_number
+from lastarm.errors import CheckpointNotWritten, InvalidArgument
+from lastarm.plain import fingerprint
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import click
 
-from lastarm.canonical import printable
 from lastarm.cli.demo import demo
 from lastarm.cli.export import export
 from lastarm.cli.plan import plan
@@ -26,6 +25,7 @@ from lastarm.cli.resume import resume
 from lastarm.cli.show import show
 from lastarm.cli.tune import tune
 from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError, Stuck
+from lastarm.plain import printable
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99})

@@ -8,10 +8,10 @@ import click
 from rich import box
 from rich.table import Table
 
+from lastarm.arguments import whole_number
 from lastarm.cli import display
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.cli.options import whole
-from lastarm.errors import whole_number
 from lastarm.policies import SuccessiveHalving, UniformAllocation
 from lastarm.result import Result
 from lastarm.searching import search

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.canonical import printable, readable
+from lastarm.plain import printable, readable
 from lastarm.report.extending import remarks
 from lastarm.result import Result
 from lastarm.trainers import Config

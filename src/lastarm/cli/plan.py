@@ -14,15 +14,15 @@ from rich.table import Table
 from lastarm.cli import display
 from lastarm.cli.options import policy_of, policy_options, real, whole
 from lastarm.errors import InvalidArgument
-from lastarm.forecast import forecast
-from lastarm.plan import Plan
+from lastarm.ledger import Utilisation
 from lastarm.policies import HorizonHalving, Hyperband, SuccessiveHalving
 from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
 from lastarm.policies.named import name_of
+from lastarm.policies.plan import Plan
 from lastarm.policy import describe
 from lastarm.theory import tolerated_settling
-from lastarm.utilisation import Utilisation
+from lastarm.theory.forecast import forecast
 
 
 @click.command()

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from lastarm.cli import display
 from lastarm.journal import read
-from lastarm.lock import is_held
+from lastarm.journal.lock import is_held
 from lastarm.report.page import write_report
 
 

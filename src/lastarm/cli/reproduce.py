@@ -13,9 +13,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lastarm.arguments import whole_number
 from lastarm.cli import display
 from lastarm.cli.options import whole
-from lastarm.errors import InvalidArgument, JournalError, whole_number
+from lastarm.errors import InvalidArgument, JournalError
 from lastarm.papers.jamieson2015 import page
 from lastarm.papers.jamieson2015.parts import Part, Settings, Stopped
 

@@ -20,7 +20,7 @@ from lastarm.cli.stretches import stretches, stretches_table
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
-from lastarm.lock import is_held
+from lastarm.journal.lock import is_held
 from lastarm.report.advice import advice
 from lastarm.report.extending import nothing_left, remarks
 from lastarm.report.phrases import clean, counted

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lastarm.arguments import whole_number
 from lastarm.cli.options import policy_of
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Loss, Pull
 from lastarm.policies import ASHA
 from lastarm.policies.budgeted import Budgeted

@@ -7,10 +7,11 @@ from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
 from typing import ClassVar
 
-from lastarm.errors import NotAsked, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import NotAsked
 from lastarm.events import Loss, Pull, Told
-from lastarm.integers import floor_log
 from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.integers import floor_log
 from lastarm.policy import is_healthy, lowest
 
 

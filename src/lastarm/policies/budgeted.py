@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Self
 
-from lastarm.errors import require_budget, whole_number
+from lastarm.arguments import require_budget, whole_number
 from lastarm.events import Pull
-from lastarm.plan import Plan
+from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, Policy, Rounds
 
 

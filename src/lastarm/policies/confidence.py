@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar
 
-from lastarm.errors import InvalidArgument, as_float
+from lastarm.arguments import as_float
+from lastarm.errors import InvalidArgument
 from lastarm.policies.budgeted import InRounds
 from lastarm.policies.scaled import Scaled
 

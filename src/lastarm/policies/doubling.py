@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lastarm.errors import InvalidArgument
-from lastarm.integers import ceil_log
 from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.successive_rejects import SuccessiveRejects
 from lastarm.policies.uniform_allocation import UniformAllocation

@@ -8,7 +8,7 @@ from math import e, exp, log, sqrt
 from random import Random
 from typing import ClassVar
 
-from lastarm.errors import whole_number
+from lastarm.arguments import whole_number
 from lastarm.events import Pull
 from lastarm.policies.budgeted import InRounds
 from lastarm.policies.scaled import Scaled

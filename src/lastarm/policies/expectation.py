@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import inf, sqrt
 from statistics import NormalDist
 
+from lastarm.arguments import Number
 from lastarm.policies.rungs import Cost, entering, levels
-from lastarm.rationals import Number
 
 NORMAL = NormalDist()
 CHOSEN = "chosen"

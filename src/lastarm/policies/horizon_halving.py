@@ -8,13 +8,12 @@ from fractions import Fraction
 from random import Random
 from typing import ClassVar
 
-from lastarm.errors import whole_number
+from lastarm.arguments import Number, plain, rational, whole_number
 from lastarm.events import Pull
 from lastarm.policies.budgeted import InRounds
 from lastarm.policies.expectation import CHOSEN, worth_drawing
 from lastarm.policies.rungs import Cost, entering, levels
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
-from lastarm.rationals import Number, plain, rational
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]
 """What is left, and what a look costs, after so many pulls and so many looks."""

@@ -8,11 +8,11 @@ from itertools import pairwise
 from random import Random
 from typing import ClassVar, NamedTuple
 
-from lastarm.errors import whole_number
+from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.integers import ceil_div, floor_log
-from lastarm.plan import Plan
 from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.integers import ceil_div, floor_log
+from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
+from lastarm.arguments import Number, plain, rational
 from lastarm.policies.expectation import CHOSEN, worth_drawing
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.rungs import Cost
-from lastarm.rationals import Number, plain, rational
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from lastarm.integers import ceil_div
+from lastarm.policies.parts.integers import ceil_div
 
 Cost = Fraction | float
 """So many pulls' worth; an int is exact, a float where seconds were measured."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lastarm.errors import whole_number
+from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.integers import ceil_log
 from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Algorithm, ranking
 
 

@@ -7,13 +7,12 @@ from fractions import Fraction
 from math import inf
 from typing import ClassVar
 
-from lastarm.errors import time_limit
+from lastarm.arguments import Number, time_limit
 from lastarm.events import Pull, Told, Work
 from lastarm.policies.expectation import CHOSEN, worth_drawing
 from lastarm.policies.horizon_halving import HorizonHalving, horizon_halving
 from lastarm.policies.rungs import Cost
 from lastarm.policy import Algorithm, NoHealthyArm
-from lastarm.rationals import Number
 
 
 @dataclass(eq=False)

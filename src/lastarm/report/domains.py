@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from lastarm.canonical import readable
-from lastarm.errors import as_float
+from lastarm.arguments import as_float
+from lastarm.plain import readable
 
 EXACT = 2**53  # whole numbers up to here are floats, too
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from itertools import accumulate
 from math import nan
 
-from lastarm.canonical import short
 from lastarm.errors import InvalidArgument
+from lastarm.plain import short
 from lastarm.report.drawing import HUGE, Axes, MaxNLocator, framed_legend, house, log, wide
 from lastarm.report.importance import importance
 from lastarm.report.learning_curves import draw_curves

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.canonical import readable
-from lastarm.errors import as_float
+from lastarm.arguments import as_float
+from lastarm.plain import readable
 
 Curve = Sequence[tuple[int, float]]  # (level, loss), as observed
 Configs = Mapping[int, Mapping[str, Any]] | Sequence[Mapping[str, Any]]

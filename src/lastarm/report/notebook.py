@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from html import escape
 
-from lastarm.canonical import printable
+from lastarm.plain import printable
 from lastarm.report.seen import Seen
 
 

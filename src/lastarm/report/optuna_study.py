@@ -6,8 +6,9 @@ import importlib
 from math import isfinite, nan
 from typing import Any
 
-from lastarm.canonical import readable
-from lastarm.errors import InvalidArgument, as_float
+from lastarm.arguments import as_float
+from lastarm.errors import InvalidArgument
+from lastarm.plain import readable
 from lastarm.report.domains import Interval, Options, as_option, domains_of
 from lastarm.report.seen import Seen
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from lastarm.canonical import readable
-from lastarm.errors import as_float
+from lastarm.arguments import as_float
+from lastarm.plain import readable
 from lastarm.report.axes import HUGE, TINY
 from lastarm.report.domains import scales_of
 from lastarm.report.phrases import clean

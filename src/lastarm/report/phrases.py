@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lastarm.canonical import printable
+from lastarm.plain import printable
 
 MOST_SIGNS = 1_000
 

@@ -9,14 +9,13 @@ from itertools import groupby, pairwise
 from math import ceil, isfinite
 from typing import Any
 
-from lastarm.ledger import Ledger, Spent
+from lastarm.ledger import Ledger, Spent, Utilisation
 from lastarm.report.axes import axis
 from lastarm.report.phrases import clean, counted, duration
 from lastarm.report.rungs import NO_RUNGS, Course, Rung
 from lastarm.report.timeline import Timeline
 from lastarm.report.words import Stories, closeness
 from lastarm.theory import Audit
-from lastarm.utilisation import Utilisation
 
 MOST_RUNGS = 200
 MOST_STINTS = 4_000  # more of them are drawn as one where nothing parts them

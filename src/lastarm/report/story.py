@@ -12,12 +12,12 @@ from math import inf, isfinite, log
 from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
-from lastarm.ledger import Ledger, Spent
+from lastarm.journal.credible import require_credible
+from lastarm.ledger import Ledger, Spent, Utilisation
 from lastarm.policy import lowest
 from lastarm.report import head, sections
 from lastarm.report.advice import advice
 from lastarm.report.axes import TINY, axis, thinned
-from lastarm.report.credible import require_credible
 from lastarm.report.extending import nothing_left, remarks
 from lastarm.report.importance import importance
 from lastarm.report.parameters import Parameter, flat, parameters
@@ -26,7 +26,6 @@ from lastarm.report.rungs import Course
 from lastarm.report.timeline import Timeline
 from lastarm.report.words import Stories
 from lastarm.theory import audit
-from lastarm.utilisation import Utilisation
 
 MOST_ARMS = 2_000  # that are shown one by one
 MOST_POINTS = 60_000  # of their curves, all together

@@ -9,10 +9,10 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from lastarm.canonical import readable
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Loss, Opened
-from lastarm.lines import fields_of
+from lastarm.journal.lines import fields_of
+from lastarm.plain import readable
 from lastarm.report.seen import Seen
 
 ARM_COLUMNS = ("arm", "recommended", "pulls", "loss", "error", "losses")

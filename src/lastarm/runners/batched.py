@@ -8,8 +8,9 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from lastarm.arguments import whole_number
 from lastarm.batched import SomeFailed, as_batched
-from lastarm.errors import CheckpointLost, CheckpointNotWritten, whole_number
+from lastarm.errors import CheckpointLost, CheckpointNotWritten
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms

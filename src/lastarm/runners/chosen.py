@@ -7,7 +7,8 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Union, cast
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.runners.batched import Batched
 from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import MakeRunner

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from lastarm.errors import InvalidArgument, LastarmError, Stuck, time_limit
+from lastarm.arguments import time_limit
+from lastarm.errors import InvalidArgument, LastarmError, Stuck
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.dask_seats import ANSWER, Seats
 from lastarm.runners.orders import Kit, amounts, order

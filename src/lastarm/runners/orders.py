@@ -13,10 +13,11 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lastarm.arguments import as_float
 from lastarm.checkpoints import Folder
-from lastarm.disk import make_folder
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck, as_float
+from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Failure, Pull, Told, Work
+from lastarm.journal.disk import make_folder
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.sending import by_value, pickled_trainer, unpickled_trainer

@@ -18,7 +18,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from lastarm.errors import CheckpointNotWritten, Stuck, time_limit, whole_number
+from lastarm.arguments import time_limit, whole_number
+from lastarm.errors import CheckpointNotWritten, Stuck
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
 from lastarm.runners.plain_order import Plain

@@ -18,14 +18,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from lastarm.errors import (
-    CheckpointNotWritten,
-    InvalidArgument,
-    Stuck,
-    as_float,
-    time_limit,
-    whole_number,
-)
+from lastarm.arguments import as_float, time_limit, whole_number
+from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.local_ray import LocalRay, ray
 from lastarm.runners.orders import Kit, Order, amounts, order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lastarm.errors import whole_number
+from lastarm.arguments import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.plain_order import Plain

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lastarm.errors import InvalidArgument, as_float, whole_number
+from lastarm.arguments import as_float, whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
 from lastarm.runners.plain_order import Plain

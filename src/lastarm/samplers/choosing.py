@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, ClassVar
 
-from lastarm.canonical import fingerprint, readable
 from lastarm.errors import DrawnOtherwise, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
+from lastarm.plain import fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Sampler, Seen
 from lastarm.space import Space, spare

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.samplers.features import features
 from lastarm.samplers.protocol import Sampler, Seen
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
-from lastarm.errors import InvalidArgument, whole_number
-from lastarm.rationals import Number, plain, rational
+from lastarm.arguments import Number, plain, rational, whole_number
+from lastarm.errors import InvalidArgument
 
 
 class Seen(NamedTuple):

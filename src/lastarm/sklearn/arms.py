@@ -7,11 +7,11 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
-from lastarm.errors import InvalidArgument, whole_number
-from lastarm.integers import ceil_log
+from lastarm.arguments import Number, whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.policies.named import make_policy, name_of, takes
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
-from lastarm.rationals import Number
 from lastarm.space import Space, draw, size
 
 # Where no budget is given:

@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from lastarm.arguments import Number, whole_number
 from lastarm.batched import BatchedTrainer
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.policy import Policy
-from lastarm.rationals import Number
 from lastarm.sklearn.arms import policy_and_configs
 from lastarm.sklearn.results import cv_results
 from lastarm.sklearn.searching import FoldByFold, searched, trained_alone

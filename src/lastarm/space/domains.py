@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.space.values import as_json, identity, plain
 
 

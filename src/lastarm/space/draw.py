@@ -7,7 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.space.reading import Constant
 from lastarm.space.spaces import AnyOf, Configs, Grid, Space
 from lastarm.space.streams import SHUFFLED

@@ -8,8 +8,9 @@ from itertools import islice
 from math import prod
 from typing import Any
 
-from lastarm.canonical import fingerprint
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
+from lastarm.plain import fingerprint
 from lastarm.space.domains import Choice, Domain, Finite, Integer
 from lastarm.space.reading import as_domain, as_name
 from lastarm.space.streams import Part, configs_of, count_of, generator

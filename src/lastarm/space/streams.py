@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lastarm.canonical import fingerprint
+from lastarm.plain import fingerprint
 from lastarm.space.domains import Domain, Finite
 from lastarm.space.values import config_identity
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lastarm.canonical import fingerprint
 from lastarm.errors import InvalidArgument
+from lastarm.plain import fingerprint
 
 
 def plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import log
 
-from lastarm.integers import ceil_log
+from lastarm.policies.parts.integers import ceil_log
 
 
 def sgd_envelope(t: float, arms: int, sigma: float, delta: float) -> float:

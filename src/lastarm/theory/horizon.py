@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
+from lastarm.arguments import Number
 from lastarm.policies import HorizonHalving
 from lastarm.policies.rungs import cost, entering, shared
-from lastarm.rationals import Number
 from lastarm.theory.theorems import bound_at
 
 

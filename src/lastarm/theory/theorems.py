@@ -12,7 +12,7 @@ from math import inf, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lastarm.integers import ceil_log
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.theory.envelopes import Array
 
 

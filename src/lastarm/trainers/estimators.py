@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 from lastarm.trainers.protocol import Config, as_loss
 from lastarm.trainers.splits import Split, folds
 from lastarm.trainers.splits import split as draw

@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lastarm.errors import InvalidArgument, whole_number
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
 
 Rows = NDArray[np.intp]
 Stratify = Literal["auto"] | bool

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array, common_level
 from lastarm.batched.samples import passes
-from lastarm.canonical import fingerprint
+from lastarm.plain import fingerprint
 from lastarm.trainers import Config
 
 Row = dict[str, Any]

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lastarm.integers import ceil_log
 from lastarm.papers.jamieson2015 import diagrams, figures
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
 from lastarm.papers.jamieson2015.worst_case import Adversary, Played, Row, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.doubling import doubling
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Algorithm, Rounds
 from lastarm.theory import halving_budget, sgd_envelope

@@ -10,7 +10,6 @@ import numpy as np
 
 from lastarm import LogUniform, Result
 from lastarm.batched.arrays import Array
-from lastarm.integers import ceil_log
 from lastarm.papers.jamieson2015 import data, diagrams, figures
 from lastarm.papers.jamieson2015.claims import Curve
 from lastarm.papers.jamieson2015.descent import RIVALS, LinearSVM, Row, Table
@@ -18,6 +17,7 @@ from lastarm.papers.jamieson2015.experiments import scaled
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
 from lastarm.papers.jamieson2015.searches import searched
 from lastarm.policies import POLICIES
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.space import Configs, draw
 from lastarm.trainers import Config, arm_seed
 from lastarm.trainers.splits import split

@@ -9,12 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from lastarm.integers import ceil_log
 from lastarm.papers.jamieson2015 import diagrams, figures
 from lastarm.papers.jamieson2015.descent import RIVALS, Row, SubsetRegression, Table
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
 from lastarm.papers.jamieson2015.searches import searched
 from lastarm.policies import POLICIES
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.space import Configs
 from lastarm.trainers import Config, arm_seed
 

@@ -8,11 +8,11 @@ from math import ceil, log2, nan
 
 import numpy as np
 
-from lastarm.integers import ceil_log
 from lastarm.papers.jamieson2015 import diagrams, figures
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
 from lastarm.papers.jamieson2015.worst_case import ENVELOPES, Adversary, Row, log_factor, played
 from lastarm.policies import POLICIES
+from lastarm.policies.parts.integers import ceil_log
 from lastarm.theory import halving_budget, uniform_budget
 
 BOUNDS = {"successive-halving": halving_budget, "uniform": uniform_budget}

@@ -17,8 +17,8 @@ from math import isfinite
 from operator import index
 from typing import Any, NamedTuple
 
-from lastarm.canonical import readable
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
+from lastarm.plain import readable
 
 FORMAT = 1
 

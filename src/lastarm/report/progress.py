@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from lastarm.canonical import printable
 from lastarm.events import Event, Extended, Loss, Pull
-from lastarm.ledger import Ledger
+from lastarm.ledger import Ledger, Timesheet
+from lastarm.plain import printable
 from lastarm.policy import Policy
 from lastarm.trainers import Config
-from lastarm.utilisation import Timesheet
 
 EVERY = 0.1  # seconds between two drawings
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lastarm.disk import sync_folder
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -28,8 +27,9 @@ from lastarm.errors import (
     ReplayDiverged,
 )
 from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
-from lastarm.lines import FORMAT, Line, decode, encode, event_of
-from lastarm.lock import held, try_to_lock
+from lastarm.journal.disk import sync_folder
+from lastarm.journal.lines import FORMAT, Line, decode, encode, event_of
+from lastarm.journal.lock import held, try_to_lock
 from lastarm.policy import Policy, ahead, go_on
 
 

@@ -12,7 +12,8 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lastarm.errors import MOST, JournalError
+from lastarm.arguments import MOST
+from lastarm.errors import JournalError
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
 
 MOST_ARMS = 10**7  # a few bytes must not take all memory

@@ -1,0 +1,126 @@
+"""Checks of what a caller gives: whole numbers, exact fractions and seconds.
+
+An argument that is not valid is refused with what was given, the rule and what to do.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections.abc import Callable
+from fractions import Fraction
+from math import inf, nan
+from numbers import Real
+from typing import Any
+
+from lastarm.errors import BudgetTooSmall, InvalidArgument, short
+
+MOST = 2**63 - 1
+
+
+def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
+    """`value` as an int, if it is a whole number of at least `least` that fits into 64 bits.
+
+    >>> whole_number("budget", 12, 1, "the total number of pulls over all arms")
+    12
+    >>> whole_number("budget", 1.5, 1, "the total number of pulls over all arms")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: budget=1.5 will not do: budget is the total number of pulls
+    over all arms. Give a whole number of at least 1.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= MOST:
+        at_most = f" and at most {MOST}" if number > MOST else ""
+        raise InvalidArgument(
+            f"{name}={short(value)} will not do: {name} is {meaning}. "
+            f"Give a whole number of at least {least}{at_most}."
+        )
+    return number
+
+
+def time_limit(name: str, value: Any, meaning: str) -> float:
+    """`value` as a number of seconds, without end if it is None.
+
+    >>> time_limit("seconds", None, "how long to search")
+    inf
+    >>> time_limit("seconds", "3", "how long to search")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: seconds='3' will not do: seconds is how long to search. Give a
+    number of more than 0, or leave it out.
+    """
+    if value is None:
+        return inf
+    seconds = as_float(value)
+    if not seconds > 0:
+        raise InvalidArgument(
+            f"{name}={short(value)} will not do: {name} is {meaning}. Give a number of more than "
+            "0, or leave it out."
+        )
+    return seconds
+
+
+def as_float(value: Any) -> float:
+    """`value` as a float: ±inf if it is too large for one, nan if it is no real number.
+
+    >>> as_float(10**400), as_float("3"), as_float(True)
+    (inf, nan, nan)
+    """
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return nan
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
+
+
+def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
+    """Refuse a budget below `least_budget(arms)`, naming the two ways out."""
+    if budget < least_budget(arms):
+        most_arms = bisect_right(range(1, arms), budget, key=least_budget)
+        raise BudgetTooSmall(budget, arms, least_budget(arms), most_arms)
+
+
+Number = int | float | str | Fraction
+
+
+def rational(
+    name: str, value: Number, least: int, meaning: str, *, more: bool = False
+) -> Fraction:
+    """`value` as an exact fraction, of at least `least`, or of `more` than that.
+
+    >>> rational("eta", "3/2", 1, "the part of a rung that is kept, as 1/eta", more=True)
+    Fraction(3, 2)
+
+    A floating-point number is read as it is printed: 1.1 is 11/10.
+
+    >>> rational("look_cost", 1.1, 0, "what a look costs, in pulls")
+    Fraction(11, 10)
+    >>> rational("eta", 1, 1, "the part of a rung that is kept, as 1/eta", more=True)
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: eta=1 will not do: eta is the part of a rung that is kept, as
+    1/eta. Give a number of more than 1, such as 2 or "3/2".
+    """
+    try:
+        fraction = None if isinstance(value, bool) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        fraction = None
+    if fraction is None or fraction < least or (more and fraction == least):
+        bound = f"of {'more than' if more else 'at least'} {least}"
+        raise InvalidArgument(
+            f"{name}={value!r} will not do: {name} is {meaning}. Give a number {bound}, such as 2 "
+            'or "3/2".'
+        )
+    return fraction
+
+
+def plain(fraction: Fraction) -> int | str:
+    """A fraction as JSON can hold it.
+
+    >>> plain(Fraction(4, 2)), plain(Fraction(3, 2))
+    (2, '3/2')
+    """
+    return fraction.numerator if fraction.denominator == 1 else str(fraction)
