@@ -13,7 +13,7 @@ from math import inf, nan
 from numbers import Real
 from typing import Any
 
-from lastarm.errors import BudgetTooSmall, InvalidArgument, short
+from lastarm.errors import BudgetTooSmall, InvalidArgument
 
 MOST = 2**63 - 1
 
@@ -25,8 +25,8 @@ def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
     12
     >>> whole_number("budget", 1.5, 1, "the total number of pulls over all arms")
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: budget=1.5 will not do: budget is the total number of pulls
-    over all arms. Give a whole number of at least 1.
+    lastarm.errors.InvalidArgument: budget=1.5 is not valid: budget is the total number of pulls
+    over all arms. Use a whole number of at least 1.
     """
     try:
         number = operator.index(value)
@@ -34,10 +34,8 @@ def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
         number = least - 1
     if isinstance(value, bool) or not least <= number <= MOST:
         at_most = f" and at most {MOST}" if number > MOST else ""
-        raise InvalidArgument(
-            f"{name}={short(value)} will not do: {name} is {meaning}. "
-            f"Give a whole number of at least {least}{at_most}."
-        )
+        way_out = f"Use a whole number of at least {least}{at_most}"
+        raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return number
 
 
@@ -48,17 +46,15 @@ def time_limit(name: str, value: Any, meaning: str) -> float:
     inf
     >>> time_limit("seconds", "3", "how long to search")
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: seconds='3' will not do: seconds is how long to search. Give a
-    number of more than 0, or leave it out.
+    lastarm.errors.InvalidArgument: seconds='3' is not valid: seconds is how long to search. Use a
+    number greater than 0, or leave it out.
     """
     if value is None:
         return inf
     seconds = as_float(value)
     if not seconds > 0:
-        raise InvalidArgument(
-            f"{name}={short(value)} will not do: {name} is {meaning}. Give a number of more than "
-            "0, or leave it out."
-        )
+        way_out = "Use a number greater than 0, or leave it out"
+        raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return seconds
 
 
@@ -101,19 +97,17 @@ def rational(
     Fraction(11, 10)
     >>> rational("eta", 1, 1, "the part of a rung that is kept, as 1/eta", more=True)
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: eta=1 will not do: eta is the part of a rung that is kept, as
-    1/eta. Give a number of more than 1, such as 2 or "3/2".
+    lastarm.errors.InvalidArgument: eta=1 is not valid: eta is the part of a rung that is kept, as
+    1/eta. Use a number greater than 1, such as 2 or "3/2".
     """
     try:
         fraction = None if isinstance(value, bool) else Fraction(str(value))
     except (ValueError, ZeroDivisionError):
         fraction = None
     if fraction is None or fraction < least or (more and fraction == least):
-        bound = f"of {'more than' if more else 'at least'} {least}"
-        raise InvalidArgument(
-            f"{name}={value!r} will not do: {name} is {meaning}. Give a number {bound}, such as 2 "
-            'or "3/2".'
-        )
+        bound = f"{'greater than' if more else 'of at least'} {least}"
+        way_out = f'Use a number {bound}, such as 2 or "3/2"'
+        raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return fraction
 
 

@@ -7,7 +7,7 @@ A message says what was given, what the rule is and what to do. Every error rais
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,11 +27,35 @@ def _as_worded(kind: type[LastarmError], message: str, fields: dict[str, Any]) -
     return error
 
 
+def short(value: object) -> str:
+    """A value as an error shows it: cut off where it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:16]}…"
+
+
 # The caller's ---------------------------------------------------------------------------------
 
 
 class InvalidArgument(LastarmError, ValueError):
-    """What was asked for cannot be done. Nothing was trained."""
+    """What was asked for cannot be done. Nothing was trained.
+
+    `argument` is the name of the argument that is not valid and `given` its value, where a single
+    one is at fault. Code should look at these, because the wording may change.
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None, given: object = None) -> None:
+        self.argument, self.given = argument, given
+        super().__init__(message)
+
+    @classmethod
+    def of(cls, argument: str, given: object, rule: str, way_out: str) -> Self:
+        """The error for one argument, with its three parts: the value, the rule, what to do.
+
+        >>> print(InvalidArgument.of("workers", 0, "it counts processes", "Use 1 or more"))
+        workers=0 is not valid: it counts processes. Use 1 or more.
+        """
+        message = f"{argument}={short(given)} is not valid: {rule}. {way_out}."
+        return cls(message, argument=argument, given=given)
 
 
 class BudgetTooSmall(InvalidArgument):
@@ -45,7 +69,9 @@ class BudgetTooSmall(InvalidArgument):
         fewer = f", or draw at most {most_arms} arm{'s' * (most_arms > 1)}" if most_arms else ""
         super().__init__(
             f"budget={budget} is too small: the first round, with {arms} arms to choose from, "
-            f"takes a budget of at least {least}. Raise the budget to {least}{fewer}."
+            f"takes a budget of at least {least}. Raise the budget to {least}{fewer}.",
+            argument="budget",
+            given=budget,
         )
 
 
@@ -56,12 +82,6 @@ class NotAsked(InvalidArgument):
         super().__init__(
             f"{pull} is not awaited. Tell a policy only what it asked for, and only once."
         )
-
-
-def short(value: object) -> str:
-    """A value as an error shows it: cut off where it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:16]}…"
 
 
 # An arm's --------------------------------------------------------------------------------------
