@@ -12,8 +12,8 @@ from lastarm.cli.options import policy_of
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Loss, Pull
 from lastarm.policies import ASHA
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.named import name_of, takes
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.result import Result
 from lastarm.runners import Arms, Serial
 from lastarm.searching import search

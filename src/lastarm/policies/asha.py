@@ -10,7 +10,7 @@ from typing import ClassVar
 from lastarm.arguments import whole_number
 from lastarm.errors import NotAsked
 from lastarm.events import Loss, Pull, Told
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policy import is_healthy, lowest
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.budgeted import InRounds
+from lastarm.policies.parts.scaled import Scaled
 from lastarm.policies.sum_tree import SumTree
 from lastarm.policy import Algorithm
 
