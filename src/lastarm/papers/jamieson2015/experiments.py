@@ -34,7 +34,6 @@ from lastarm.space import Grid, Integer, LogUniform, Space, Uniform
 from lastarm.trainers.splits import split
 
 Array = NDArray[np.float64]
-MAY_STOP = ("successive-elimination", "lucb", "lil-ucb")
 
 
 @dataclass(eq=False)
@@ -58,7 +57,7 @@ class InThePaper(InRounds):
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level.values())
-        if left and self.of in MAY_STOP:
+        if left and policy.ends_when_sure:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._losses)[0]
 
