@@ -15,7 +15,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Part, write, write_page
 from lastarm.policies import POLICIES
-from lastarm.report.looks import COLOURS, LABELS, LOOKS
+from lastarm.report.figures.palette import COLOURS, LABELS, LOOKS
 
 COMPARED = (
     "uniform",

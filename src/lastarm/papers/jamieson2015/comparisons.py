@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.experiments import COMPLETION, RIDGE, SVM, Experiment, run
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
-from lastarm.report.looks import LABELS
+from lastarm.report.figures.palette import LABELS
 
 Rows = Sequence[Mapping[str, Any]]
 Cost = Literal["iterations", "seconds"]

@@ -42,7 +42,7 @@ from lastarm.papers.jamieson2015.data import (
 )
 from lastarm.papers.jamieson2015.page import Settings, Stopped
 from lastarm.policies import EXP3, POLICIES
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, Policy, ranking
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Serial
