@@ -13,14 +13,13 @@ from itertools import accumulate
 from math import inf, log10, nan
 from typing import NamedTuple
 
-from matplotlib.collections import LineCollection
-
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import LevelCost
 from lastarm.plain import short
 from lastarm.report.figures.drawing import (
     HUGE,
     Axes,
+    LineCollection,
     MaxNLocator,
     drawable,
     framed_legend,
