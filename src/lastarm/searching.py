@@ -28,7 +28,7 @@ from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, chosen_runner
-from lastarm.samplers import Choosing, Sampler
+from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import stop_on_signals
 from lastarm.space import Space, domains, draw
 from lastarm.space import describe as describe_space
@@ -142,7 +142,7 @@ def search(
         running = stack.enter_context(closing(make_runner(states)))
         if isinstance(written, Journal):
             policy = _as_it_began(policy, written)
-        asked = sampler and Choosing(policy, sampler, space, configs, seed, include)
+        asked = sampler and SampledPolicy(policy, sampler, space, configs, seed, include)
         sheet = Timesheet(running.free, known=len(written.events))
         stop = stack.enter_context(stop_on_signals(limit))
         watchers: list[Callable[[Event], object]] = [
