@@ -22,9 +22,9 @@ from lastarm.batched import BatchedTrainer
 from lastarm.errors import InvalidArgument
 from lastarm.policy import Policy
 from lastarm.sklearn.arms import policy_and_configs
+from lastarm.sklearn.batched_sgd_support import together
 from lastarm.sklearn.results import cv_results
 from lastarm.sklearn.searching import FoldByFold, searched, trained_alone
-from lastarm.sklearn.supported import together
 from lastarm.space import Space
 from lastarm.trainers import Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array, common_level
-from lastarm.batched.samples import passes
+from lastarm.batched.sample_order import passes
 from lastarm.plain import fingerprint
 from lastarm.trainers import Config
 
