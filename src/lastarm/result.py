@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lastarm.errors import InvalidArgument
-from lastarm.events import Closed, Event, Failure, Opened
+from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.journal import read
 from lastarm.journal.credible import require_credible
 from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
 from lastarm.plain import short
 from lastarm.policy import lowest
+from lastarm.report.exports.tables import pulled, renamed
 from lastarm.report.extending import remarks
 from lastarm.report.phrases import clean, counted
-from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
 
 if TYPE_CHECKING:
-    from lastarm.report.figures import Plots
+    from lastarm.report.figures.plots import Plots
 
 MOST_SHOWN = 10
 MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
@@ -85,36 +85,61 @@ class Result:
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)
-        latest = {arm: curve[-1] for arm, curve in ledger.curves.items()}
-        out, closed = ledger.causes(), ledger.closed
+        out, closed, found = ledger.causes(), ledger.closed, None
+        latest = {arm: curve[-1] for arm, curve in ledger.curves.items() if arm not in out}
         if closed and closed.upto not in dict(ledger.curves.get(closed.arm, [])):
-            closed = None  # whoever wrote that journal, it was not lastarm
-        arm = lowest({arm: loss for arm, (_, loss) in latest.items() if arm not in out})
-        level, loss = (None, None) if arm is None else latest[arm]
+            closed = None  # lastarm did not write this journal
         if closed:
-            arm, level = closed.arm, closed.upto
-            loss = dict(ledger.curves[arm])[level]
+            found = Pull(closed.arm, closed.upto)
+        elif (arm := lowest({arm: loss for arm, (_, loss) in latest.items()})) is not None:
+            found = Pull(arm, latest[arm][0])
         last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
+        return cls.from_ledger(
+            ledger,
+            found,
+            complete=closed is not None,
+            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
+            policy=opened.policy,
+            space=opened.space,
+            maximized=opened.trainer.get("kind") == Maximized.__name__,
+        )
+
+    @classmethod
+    def from_ledger(
+        cls,
+        ledger: Ledger,
+        found: Pull | None,
+        *,
+        complete: bool,
+        configs: Sequence[Config],
+        budget: int | None = None,
+        **known: Any,
+    ) -> Self:
+        """What a ledger adds up to, with the arm that was `found` and its level.
+
+        Every result is made here. `known` are the fields that a ledger does not hold. The `budget`
+        is that of a search without a journal; a journal names its own.
+        """
+        arm, level = (found.arm, found.upto) if found else (None, None)
+        stretches = ledger.stretches
         return cls(
             arm=arm,
-            config=None if arm is None else ledger.configs.get(arm),
+            config=None if arm is None else configs[arm],
             level=level,
-            loss=loss,
-            test_loss=closed.test_loss if closed else None,
-            complete=closed is not None,
+            loss=dict(ledger.curves[found.arm])[found.upto] if found else None,
+            test_loss=ledger.closed.test_loss if complete and ledger.closed else None,
+            complete=complete,
             spent=ledger.spent,
             digest=ledger.digest(arm),
             curves=ledger.curves,
             failures=ledger.failures,
             metrics=ledger.metrics,
-            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
-            budget=ledger.stretches[-1].budget if ledger.stretches else None,
-            stretches=ledger.stretches,
+            configs=configs,
             rungs=dict(sorted(ledger.rungs.items())),
             best_so_far=ledger.best_so_far,
-            policy=opened.policy,
-            space=opened.space,
-            maximized=opened.trainer.get("kind") == Maximized.__name__,
+            stretches=stretches,
+            budget=stretches[-1].budget if stretches else budget,
+            **known,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,7 +152,9 @@ class Result:
     @property
     def plot(self) -> Plots:
         """Its figures, by matplotlib: curves, rungs, spending, importance, policies compared."""
-        figures = importlib.import_module("lastarm.report.figures")  # matplotlib takes its time
+        figures = importlib.import_module(
+            "lastarm.report.figures.plots"
+        )  # matplotlib takes its time
         plots: Plots = figures.Plots(self)
         return plots
 
@@ -177,7 +204,7 @@ class Result:
         that went past it without a look, as arms of an extended search may, has the next loss that
         was seen, and its `compared_at` says after how many pulls that was.
         """
-        optuna_study = importlib.import_module("lastarm.report.optuna_study")
+        optuna_study = importlib.import_module("lastarm.report.exports.optuna")
         return optuna_study.study_of(self, storage, name, level)
 
     def report(self, path: str | Path = "report.html") -> Path:
@@ -185,8 +212,8 @@ class Result:
 
         It is what `lastarm report` writes. Without a journal, who worked when is not on it.
         """
-        page = importlib.import_module("lastarm.report.page")  # most searches need none
-        story = importlib.import_module("lastarm.report.story")
+        page = importlib.import_module("lastarm.report.page.html")  # most searches need none
+        story = importlib.import_module("lastarm.report.page.story")
         closed = None
         if self.complete and self.arm is not None and self.level is not None:
             closed = Closed(self.arm, self.level, self.test_loss)
@@ -222,7 +249,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the answer, the best arms and the picture of all curves."""
-        notebook = importlib.import_module("lastarm.report.notebook")
+        notebook = importlib.import_module("lastarm.report.page.notebook")
         shown: str = notebook.as_html(self, self._sentences(), *self._rows())
         return shown
 

@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Pull
-from lastarm.policies.confidence import Confidence
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.confidence import Confidence
+from lastarm.policies.parts.scaled import Scaled
 from lastarm.policy import Algorithm
 
 VARIANCE = 1 / 4  # their σ²: losses in [0, 1] are sub-Gaussian with this
@@ -92,6 +92,9 @@ class LilUCB(Confidence):
     """
 
     name: ClassVar[str] = "lil-ucb"
+    has_rungs: ClassVar[bool] = False
+    drops: ClassVar[bool] = False
+    ends_when_sure: ClassVar[bool] = True
     constants: str = "heuristic"
 
     def __post_init__(self) -> None:

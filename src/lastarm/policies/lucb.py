@@ -9,8 +9,8 @@ from math import log, sqrt
 from typing import ClassVar
 
 from lastarm.events import Pull
-from lastarm.policies.confidence import Confidence
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.confidence import Confidence
+from lastarm.policies.parts.scaled import Scaled
 from lastarm.policy import Algorithm
 
 
@@ -68,6 +68,9 @@ class LUCB(Confidence):
     """
 
     name: ClassVar[str] = "lucb"
+    has_rungs: ClassVar[bool] = False
+    drops: ClassVar[bool] = False
+    ends_when_sure: ClassVar[bool] = True
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

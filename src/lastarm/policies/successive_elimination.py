@@ -8,8 +8,8 @@ from math import log, sqrt
 from typing import ClassVar
 
 from lastarm.events import Pull
-from lastarm.policies.confidence import Confidence
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.confidence import Confidence
+from lastarm.policies.parts.scaled import Scaled
 from lastarm.policy import Algorithm
 
 
@@ -49,6 +49,7 @@ class SuccessiveElimination(Confidence):
     """
 
     name: ClassVar[str] = "successive-elimination"
+    ends_when_sure: ClassVar[bool] = True
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Algorithm, ranking
 
@@ -58,6 +58,11 @@ class SuccessiveHalving(InRounds):
     def algorithm(self) -> Algorithm:
         """The figure."""
         return successive_halving(range(self.arms), self.budget, self.eta)
+
+    @property
+    def theorem_1_holds(self) -> bool:
+        """The figure keeps the better half."""
+        return self.eta == 2
 
     def least_budget(self, arms: int) -> int:
         """n·⌈log n⌉, where r_0 becomes 1."""

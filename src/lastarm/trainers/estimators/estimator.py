@@ -1,0 +1,404 @@
+"""scikit-learn's estimators as trainers, and those of LightGBM and XGBoost."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags, indexable
+from threadpoolctl import ThreadpoolController
+
+from lastarm.arguments import whole_number
+from lastarm.errors import InvalidArgument
+from lastarm.trainers.estimators.families import Lesson, Randomness, further, way
+from lastarm.trainers.losses import as_loss
+from lastarm.trainers.protocol import Config
+from lastarm.trainers.splits import Split, folds
+from lastarm.trainers.splits import split as draw
+
+KEPT = 8  # outputs of differently set transformers; an arm whose output is not kept makes it anew
+
+
+@dataclass
+class Trained:
+    """An arm: its settings and seed, how many pulls it had, and a fitted model for each fold."""
+
+    config: Config
+    seed: int
+    pulls: int
+    models: list[Any]
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator, where there are no folds."""
+        if len(self.models) > 1:
+            raise InvalidArgument(
+                f"there are {len(self.models)} models, one for each fold. Look at `models`, or "
+                "train one on all rows."
+            )
+        return self.models[0]
+
+
+class Fold(NamedTuple):
+    """TRAIN and VAL as the last step of a pipeline sees them, and the fitted steps before it."""
+
+    transformers: Any  # None where there are none
+    X_train: Any
+    y_train: Any
+    X_validation: Any
+    y_validation: Any
+
+
+class Estimator:
+    """Arms that are settings of one estimator or Pipeline, trained on TRAIN and judged by VAL.
+
+    A pull is whatever the (final) estimator can do: with `partial_fit` a pass over TRAIN; with
+    LightGBM, XGBoost, or `warm_start` and `n_estimators` a tree; with `warm_start` and `max_iter`
+    an iteration; or `pulls_per_step` of them.
+
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> digits = Estimator(SGDClassifier(), *load_digits(return_X_y=True))
+    >>> state = digits.train(digits.start({"alpha": 0.01}, seed=0), pulls=5)
+    >>> digits.loss(state) < 0.1, digits.test(state) < 0.1, state.model
+    (True, True, SGDClassifier(alpha=0.01))
+
+    The loss is 1 − accuracy for classifiers, the mean squared error for regressors, and −score
+    with `scoring`, a scorer's name, a function, or "score" for the estimator's own. `cv`, a number
+    of folds, one of scikit-learn's splitters, or pairs of (TRAIN, VAL), trains a model for each
+    fold, a pull being one of every model's, and means their losses. There is `test` unless
+    `test=0`, or the user's own `split` or pairs have no TEST. `y` is None if none is needed.
+
+    Transformers are fitted on TRAIN only, once for all arms that set them alike. Where
+    `random_state` is None it is drawn from the arm's seed, in transformers from `seed`, which also
+    says which rows are TRAIN. A number of the user's takes the seed's place; an estimator that
+    shuffles in every pull still shuffles differently in each.
+
+    BLAS and OpenMP get one thread unless `threads` says otherwise (None: as many as they like):
+    it is arms that are trained side by side, and the last bits of a sum depend on the number of
+    threads, so that the same search could end differently with other workers.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        split: Split | None = None,
+        test: float = 0.1,
+        validation: float = 0.2,
+        cv: int | Iterable[tuple[Any, Any]] | Any = None,
+        scoring: str | Callable[[Any, Any, Any], float] | None = None,
+        pulls_per_step: int = 1,
+        seed: int = 0,
+        threads: int | None = 1,
+    ) -> None:
+        final = final_step(estimator)
+        if isinstance(final, type) or not hasattr(final, "get_params"):
+            raise InvalidArgument(
+                f"{final!r} is no estimator. Give one like SGDClassifier(), with its brackets."
+            )
+        _counted(final)
+        if scoring is None and not (is_classifier(final) or is_regressor(final)):
+            raise InvalidArgument(
+                f"{type(final).__name__} is neither classifier nor regressor, so nobody knows "
+                "what its loss is. Say so with `scoring`."
+            )
+        self.estimator = estimator
+        self.scoring = scoring
+        self.pulls_per_step = whole_number(
+            "pulls_per_step", pulls_per_step, 1, "how many passes, trees or iterations a pull is"
+        )
+        self.seed = whole_number("seed", seed, 0, "what says which rows are TRAIN")
+        if threads is not None:
+            threads = whole_number("threads", threads, 1, "how many threads BLAS and OpenMP get")
+        self.threads = threads
+        self._score = _scorer(scoring)
+        if y is None and get_tags(final).target_tags.required:
+            raise InvalidArgument(
+                f"{type(final).__name__} requires y to be passed, but the target y is None."
+            )
+        self._X, self._y = indexable(X, None if y is None else np.asarray(y))
+        if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
+            self._y = self._y.ravel()
+        self.splits = self._splits(split, test, validation, cv, is_classifier(final))
+        self.classes = None  # all there are, also those that a small TRAIN lacks
+        if is_classifier(final):
+            labels = np.unique(self._y)
+            self.classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
+        self._forget()
+        if self.splits[0].test.size:
+            self.test = self._test  # without TEST there is no such method
+
+    def start(self, config: Config, seed: int) -> Trained:
+        """Unfitted models with these settings."""
+        settings = {name: clone(value, safe=False) for name, value in config.items()}
+        models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
+        final = final_step(models[0])
+        prefix = f"{models[0].steps[-1][0]}__" if isinstance(models[0], Pipeline) else ""
+        counted = f"{prefix}{_counted(final)}"
+        if counted in config:
+            raise InvalidArgument(
+                f"{counted}={config[counted]} cannot be a setting: it says how far a "
+                f"{type(final).__name__} is trained, and that is what pulls decide. Leave it out."
+            )
+        return Trained(config, seed, 0, models)
+
+    def train(self, state: Trained, pulls: int) -> Trained:
+        """The same models, trained `pulls` pulls further."""
+        upto = state.pulls + pulls
+        with self._threads():
+            for model, fold in zip(state.models, self.folds(state), strict=True):
+                if state.pulls == 0 and fold.transformers is not None:
+                    model.steps[:-1] = fold.transformers.steps
+                lesson = Lesson(fold.X_train, fold.y_train, self.classes, self.pulls_per_step)
+                further(final_step(model), lesson, state.pulls, upto, state.seed)
+        state.pulls = upto
+        return state
+
+    def loss(self, state: Trained) -> float:
+        """What VAL says of them, in the mean."""
+        return float(np.mean(self.losses(state)))
+
+    def losses(self, state: Trained) -> list[float]:
+        """What VAL says of each of them."""
+        if callable(self.scoring):  # it may want to see the whole pipeline, and the rows as given
+            return self._losses(state, "validation")
+        with self._threads():
+            judged = zip(state.models, self.folds(state), strict=True)
+            return [self._loss(final_step(model), *fold[3:]) for model, fold in judged]
+
+    def _test(self, state: Trained) -> float:
+        """What TEST says of them, in the mean."""
+        return float(np.mean(self._losses(state, "test")))
+
+    def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
+        """A model with these settings that has learnt from all rows there are, also VAL."""
+        with self._threads():
+            model, lesson = self.begun_on_all_rows(config, seed)
+            further(final_step(model), lesson, 0, pulls, seed)
+        return model
+
+    def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
+        """A model that has learnt nothing but its transformers, and all rows to learn from."""
+        model, rows = self.start(config, seed).models[0], self._X
+        if isinstance(model, Pipeline) and len(model) > 1:
+            transformers = model[:-1]
+            Randomness(transformers, self.seed).of(0)
+            with self._threads():
+                rows = transformers.fit_transform(rows, self._y)
+            model.steps[:-1] = transformers.steps
+        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The sha256 of the rows, of the split and of the estimator's settings."""
+        settings = _written(self.estimator)
+        return {
+            "estimator": type(self.estimator).__name__,
+            "settings": hashlib.sha256(settings.encode()).hexdigest(),
+            "X": _sha256(self._X),
+            "y": _sha256(self._y),
+            "split": _sha256(*(rows for fold in self.splits for rows in fold)),
+            "scoring": _written(self.scoring),
+            "pulls_per_step": self.pulls_per_step,
+            "seed": self.seed,
+            "threads": self.threads,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in {"_parts", "_kept", "_pools"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What can be made again is not pickled."""
+        self._parts: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._kept: OrderedDict[Any, list[Fold]] = OrderedDict()
+        self._pools: Any = None
+
+    def _threads(self) -> AbstractContextManager[Any]:
+        if self.threads is None:
+            return nullcontext()
+        self._pools = self._pools or ThreadpoolController()
+        limited: AbstractContextManager[Any] = self._pools.limit(limits=self.threads)
+        return limited
+
+    def _splits(
+        self, own: Split | None, test: float, validation: float, cv: Any, labelled: bool
+    ) -> tuple[Split, ...]:
+        """One split, or one for each fold; TEST is the same in all."""
+        n = _length(self._X)
+        y = n if self._y is None else self._y
+        stratify = labelled and np.ndim(y) == 1
+        if own is not None:
+            if cv is not None:
+                raise InvalidArgument("`split` and `cv` both say what is TRAIN. Give only one.")
+            return (own.within(n),)
+        if isinstance(cv, int | np.integer):
+            return folds(y, int(cv), self.seed, test=test, stratify=stratify)
+        if cv is not None and not hasattr(cv, "split"):
+            pairs = list(cv) if isinstance(cv, Iterable) else []
+            if not pairs:
+                raise InvalidArgument(
+                    f"cv={cv!r} has no folds. Give how many, a splitter, or pairs of (TRAIN, VAL)."
+                )
+            return tuple(Split(train, judged).within(n) for train, judged in pairs)
+        drawn = draw(y, self.seed, test=test, validation=validation, stratify=stratify)
+        if cv is None:
+            return (drawn,)
+        rest = np.setdiff1d(np.arange(n), drawn.test)
+        pairs = cv.split(_cut(self._X, rest), _cut(self._y, rest))
+        return tuple(Split(rest[train], rest[judged], drawn.test) for train, judged in pairs)
+
+    def _rows(self, i: int, part: str) -> tuple[Any, Any]:
+        """X and y of a part of fold i, cut out once."""
+        if (i, part) not in self._parts:
+            rows = getattr(self.splits[i], part)
+            self._parts[i, part] = _cut(self._X, rows), _cut(self._y, rows)
+        return self._parts[i, part]
+
+    def folds(self, state: Trained) -> list[Fold]:
+        """The folds for arms whose transformers are set like this one's."""
+        key: tuple[Any, ...] = ()
+        if isinstance(self.estimator, Pipeline):
+            last = self.estimator.steps[-1][0]
+            settings = sorted(state.config.items())
+            key = tuple((k, _bytes(v)) for k, v in settings if k.partition("__")[0] != last)
+        if key not in self._kept:
+            self._kept[key] = [self._fold(i, model) for i, model in enumerate(state.models)]
+        self._kept.move_to_end(key)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[key]
+
+    def _fold(self, i: int, model: Any) -> Fold:
+        (X_train, y_train), (X, y) = self._rows(i, "train"), self._rows(i, "validation")
+        if not isinstance(model, Pipeline) or len(model) == 1:
+            return Fold(None, X_train, y_train, X, y)
+        with self._threads():
+            transformers = clone(model[:-1])
+            Randomness(transformers, self.seed).of(0)
+            X_train = transformers.fit_transform(X_train, y_train)
+            with suppress(Exception):  # with a lambda in it, nobody will pickle it
+                # A view in it becomes contiguous by that, and BLAS adds in another order.
+                transformers = pickle.loads(pickle.dumps(transformers))
+            return Fold(transformers, X_train, y_train, transformers.transform(X), y)
+
+    def _losses(self, state: Trained, part: str) -> list[float]:
+        with self._threads():
+            models = enumerate(state.models)
+            return [self._loss(model, *self._rows(i, part)) for i, model in models]
+
+    def _loss(self, model: Any, X: Any, y: Any) -> float:
+        if self._score is not None:
+            return -as_loss(self._score(model, *((X,) if y is None else (X, y))))
+        predicted = np.reshape(model.predict(X), y.shape)
+        if is_classifier(model):
+            wrong = predicted != y
+            return float(np.mean(wrong if y.ndim == 1 else wrong.any(axis=1)))
+        with np.errstate(over="ignore", invalid="ignore"):  # an arm may diverge
+            return float(np.mean((predicted - y) ** 2))
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))  # a sparse one has no len
+
+
+def _cut(X: Any, rows: Any) -> Any:
+    if X is None:
+        return None
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
+
+
+def final_step(model: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _counted(final: Any) -> str | None:
+    """The parameter that pulls decide, if it can be trained further at all."""
+    found = way(final)
+    if found is None:
+        raise InvalidArgument(
+            f"{final!r} cannot be trained in steps. That takes `partial_fit`, or `warm_start` "
+            "with `n_estimators` or `max_iter` (and a solver that heeds it), or an estimator of "
+            "LightGBM or XGBoost. Use one of those, or write a trainer with start, train and loss."
+        )
+    return found[1]
+
+
+def _scorer(scoring: Any) -> Any:
+    if scoring is None or callable(scoring):
+        return scoring
+    if scoring == "score":
+        return _own_score
+    try:
+        return get_scorer(scoring)
+    except (ValueError, TypeError):
+        raise InvalidArgument(
+            f"scoring={scoring!r} is no scorer. Give one of sklearn.metrics.get_scorer_names(), "
+            '"score", or a function of (estimator, X, y) that is higher for better ones.'
+        ) from None
+
+
+def _own_score(model: Any, *rows: Any) -> Any:
+    return model.score(*rows)
+
+
+def _bytes(value: Any) -> Any:
+    """What tells a setting of a transformer from another one."""
+    try:
+        return pickle.dumps(value)
+    except Exception:  # a lambda: its address, which is its own as long as its output is kept
+        return repr(value)
+
+
+def _written(value: Any) -> str:
+    """An estimator with all its settings, written the same in every process."""
+    match value:
+        case type() | FunctionType():
+            return f"{value.__module__}.{value.__qualname__}"
+        case BaseEstimator():
+            settings = sorted(value.get_params(deep=False).items())
+            listed = ", ".join(f"{name}={_written(setting)}" for name, setting in settings)
+            return f"{_written(type(value))}({listed})"
+        case dict():
+            return f"{{{', '.join(f'{k!r}: {_written(v)}' for k, v in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(_written, value))}]"
+        case np.ndarray():
+            return _sha256(value)
+    shown = repr(value)
+    return _written(type(value)) if " at 0x" in shown else shown  # an address says nothing
+
+
+def _sha256(*tables: Any) -> str:
+    digest = hashlib.sha256()
+    for table in tables:
+        if hasattr(table, "tocsr"):
+            rows = table.tocsr()
+            parts = [np.array(rows.shape), rows.indptr, rows.indices, rows.data]
+        elif hasattr(table, "iloc"):
+            names = np.array([repr(name) for name in table.columns])
+            parts = [names, *(table.iloc[:, i].to_numpy() for i in range(table.shape[1]))]
+        else:
+            parts = [np.asarray(table)]
+        for part in parts:
+            content = repr(part.tolist()).encode() if part.dtype.hasobject else part.tobytes()
+            digest.update(f"{part.dtype.str} {part.shape} ".encode() + content)
+    return digest.hexdigest()
