@@ -6,8 +6,8 @@ from itertools import cycle
 from pathlib import Path
 
 from lastarm.policies.named import name_of
-from lastarm.report.drawing import Figure, draw, house, legend, log
-from lastarm.report.looks import Look
+from lastarm.report.figures.drawing import Figure, draw, house, legend, log
+from lastarm.report.figures.palette import Look
 from league_curves import ARMS, PERCENTS
 from league_scores import LOOKS, SPENT, Scores
 from record import Cell, Record

@@ -13,7 +13,7 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from lastarm.events import Closed, Event, Loss, Opened, Pull, Work
-from lastarm.report.page import write_report
+from lastarm.report.page.html import write_report
 from record import Record
 
 ARMS, LEVELS, ROUNDS = 1_000, 50, 7

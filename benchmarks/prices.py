@@ -17,7 +17,7 @@ from statistics import fmean
 
 from lastarm import PricedHalving
 from lastarm.errors import InvalidArgument
-from lastarm.policies.expectation import CHOSEN
+from lastarm.policies.parts.expectation import CHOSEN
 from league import Contender, play_all
 from league_curves import PERCENTS, Draw, Played, play, tables
 from league_scores import Scores

@@ -34,8 +34,8 @@ from lastarm import ASHA, Hyperband, Policy, RecordedCurves, Simulated, Successi
 from lastarm.events import Loss, Pull, Told
 from lastarm.journal import Unwritten
 from lastarm.loop import run
-from lastarm.report.drawing import Figure, draw, house, legend, log
-from lastarm.report.looks import LOOKS, Look
+from lastarm.report.figures.drawing import Figure, draw, house, legend, log
+from lastarm.report.figures.palette import LOOKS, Look
 from lastarm.runners import Arms
 from record import Record
 from scale_arms import Pool, pool_of, seconds_in

@@ -22,7 +22,7 @@ from lastarm.policies import (
     SuccessiveElimination,
     SuccessiveHalving,
 )
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 
 VALUES = [0.0, 0.25, 0.5, 1.0, math.inf, math.nan]
 tables = st.integers(2, 25).flatmap(

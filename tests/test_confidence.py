@@ -19,8 +19,8 @@ from lastarm.policies import (
     LilUCB,
     SuccessiveElimination,
 )
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
+from lastarm.policies.parts.budgeted import Budgeted
 
 DELTA = 0.05
 TABLE_1: list[tuple[Any, Callable[[int, int], float]]] = [

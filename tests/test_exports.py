@@ -40,7 +40,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 from lastarm.journal import Journal, read
 from lastarm.report.domains import domains_of
-from lastarm.report.tables import EVENT_COLUMNS, as_cell
+from lastarm.report.exports.tables import EVENT_COLUMNS, as_cell
 from lastarm.space import describe
 from lastarm.trainers import Config
 

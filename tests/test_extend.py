@@ -35,7 +35,7 @@ from lastarm.events import Event, Told
 from lastarm.journal import read
 from lastarm.ledger import Ledger, Timesheet
 from lastarm.policies import ASHA, LUCB, POLICIES, Doubling
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, go_on
 from lastarm.testing import policy_checks
 from lastarm.testing.games import MakePolicy

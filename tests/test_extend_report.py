@@ -18,9 +18,9 @@ from lastarm import Doubling, Hyperband, RecordedCurves, Result, SuccessiveHalvi
 from lastarm.cli import main
 from lastarm.events import Event
 from lastarm.journal import read
+from lastarm.ledger.survivors import Course
 from lastarm.policy import Algorithm
-from lastarm.report.rungs import Course
-from lastarm.report.story import story
+from lastarm.report.page.story import story
 from tests.report_searches import made, table
 
 ROUNDS: list[tuple[int, list[int]]] = []  # level, and the arms that were compared there

@@ -25,11 +25,11 @@ import pytest
 
 from lastarm.errors import BadLoss, InvalidArgument
 from lastarm.testing.trainers import CheckTrainer, trainer_checks
-from lastarm.trainers.accepted import as_trainer
+from lastarm.trainers.any_trainer import as_trainer
 from lastarm.trainers.functions import Functions, NoState
 from lastarm.trainers.generators import BadYield, Generated
+from lastarm.trainers.losses import observation
 from lastarm.trainers.maximized import Maximized
-from lastarm.trainers.observed import observation
 from lastarm.trainers.programs import Program, ProgramFailed
 from lastarm.trainers.recorded import RecordedCurves
 

@@ -21,7 +21,7 @@ from lastarm import (
     TimedHalving,
 )
 from lastarm.errors import InvalidArgument
-from lastarm.policies.rungs import entering
+from lastarm.policies.parts.rungs import entering
 from lastarm.theory import Envelopes, halving_regret, horizon_budget, horizon_regret
 
 Table = list[list[float]]

@@ -26,9 +26,9 @@ from lastarm import (
 )
 from lastarm.errors import BudgetTooSmall
 from lastarm.events import Event
-from lastarm.policies.envelope_halving import Envelopes as Falls
-from lastarm.policies.expectation import CHOSEN, expected_rank, variance_left
-from lastarm.policies.rungs import cost, levels
+from lastarm.policies.envelope_halving import Falls
+from lastarm.policies.parts.expectation import CHOSEN, expected_rank, variance_left
+from lastarm.policies.parts.rungs import cost, levels
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from lastarm import RecordedCurves, SuccessiveHalving, SuccessiveRejects, Unifor
 from lastarm.errors import AllArmsFailed
 from lastarm.papers.jamieson2015 import pseudocode
 from lastarm.papers.jamieson2015.pseudocode import Played
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 
 TIES = [0.0, 0.25, 0.5, 1.0]
 PAIRS: list[tuple[type[Budgeted], Callable[..., Played]]] = [

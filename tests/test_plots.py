@@ -28,8 +28,8 @@ from lastarm import (
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Pull
 from lastarm.policies import POLICIES
+from lastarm.report.figures.palette import ACCENT, LOOKS
 from lastarm.report.importance import importance
-from lastarm.report.looks import ACCENT, LOOKS
 from lastarm.trainers import Config
 
 FIGURES = ["curves", "rungs", "spending", "importance"]

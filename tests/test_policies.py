@@ -27,7 +27,7 @@ from lastarm.policies import (
     TimedHalving,
 )
 from lastarm.policies.plan import MOST_OBSERVATIONS
-from lastarm.policy import Algorithm, NoHealthyArm, describe, fresh
+from lastarm.policy import Algorithm, NoHealthyArm, added_later, describe, fresh
 
 WITH_A_HORIZON = {n for n, kind in POLICIES.items() if "max_pulls" in signature(kind).parameters}
 
@@ -314,3 +314,20 @@ def test_a_copy_of_a_policy_has_not_begun(name: str) -> None:
     for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
         assert describe(copied) == describe(policy)
         assert copied.ask(1) == begun
+
+
+@dataclasses.dataclass(eq=False)
+class Renewed(UniformAllocation):
+    """A policy whose rule has changed since its first journals, and that got an argument since."""
+
+    name = "renewed"
+    version = 2
+    patience: int = added_later(3)
+
+
+def test_a_header_has_a_version_from_two_on_and_later_arguments_only_when_given() -> None:
+    assert describe(Renewed(4, 64)) == {"name": "renewed", "version": 2, "arms": 4, "budget": 64}
+    assert describe(Renewed(4, 64, patience=5))["patience"] == 5
+    assert fresh(Renewed(4, 64, patience=5)).patience == 5  # type: ignore[attr-defined]
+    for name in POLICIES:
+        assert "version" not in describe(horizon(name)(4, 64))

@@ -16,8 +16,8 @@ from lastarm import SuccessiveHalving, search
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.events import Event
 from lastarm.journal import read
-from lastarm.report.page import write_report
-from lastarm.report.story import story
+from lastarm.report.page.html import write_report
+from lastarm.report.page.story import story
 from lastarm.trainers import Config
 from tests.forged import TOLD, forge
 from tests.report_searches import (

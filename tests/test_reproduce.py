@@ -34,7 +34,7 @@ from lastarm.papers.jamieson2015.searches import searched
 from lastarm.papers.jamieson2015.traces import AllTheWay
 from lastarm.papers.jamieson2015.trials import run
 from lastarm.policies import UniformAllocation
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.space import Configs, draw, size
 from lastarm.testing import policy_checks
 from lastarm.trainers import RecordedCurves

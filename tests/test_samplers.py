@@ -38,7 +38,7 @@ from lastarm.events import Loss, Pull
 from lastarm.journal import read
 from lastarm.plain import readable
 from lastarm.samplers import Choosing, Seen
-from lastarm.samplers.features import features
+from lastarm.samplers.forest import features
 from lastarm.space import draw, spare
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "adaptive.py"

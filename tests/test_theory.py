@@ -20,7 +20,7 @@ from lastarm import (
 )
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.policies import Doubling
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.theory import (
     Envelopes,

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from lastarm import SuccessiveHalving, UniformAllocation, search
 from lastarm.cli.demo import ARMS, BUDGET
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
-from lastarm.report.looks import ACCENT, DIM
+from lastarm.report.figures.palette import ACCENT, DIM
 
 
 def main() -> None:

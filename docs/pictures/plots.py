@@ -5,7 +5,7 @@ from pathlib import Path
 from lastarm import ASHA, SuccessiveHalving, UniformAllocation, search
 from lastarm.cli.demo import ARMS, BUDGET
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
-from lastarm.report.drawing import Figure, house
+from lastarm.report.figures.drawing import Figure, house
 
 
 def main() -> None:

@@ -21,9 +21,14 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from lastarm.errors import InvalidArgument, NotAsked
 from lastarm.events import Loss, Pull, Told
 
+LEFT_OUT = "left out of headers"  # in a field's metadata: the value that a header does not show
+
 
 class Policy(Protocol):
-    """What decides. A dataclass of numbers and names, so that a journal's header can hold it."""
+    """What decides. A dataclass of numbers and names, so that a journal's header can hold it.
+
+    Its class may have a `version` (see `version_of`).
+    """
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: ClassVar[str]
@@ -85,9 +90,42 @@ def describe(policy: Policy) -> dict[str, Any]:
     >>> from lastarm import SuccessiveHalving
     >>> describe(SuccessiveHalving(arms=10, budget=1000))
     {'name': 'successive-halving', 'arms': 10, 'budget': 1000, 'eta': 2}
+
+    Its `version` is there if it is not 1. An argument that was `added_later` is there if it has
+    been given, so that headers from before it was added are still those of the same search.
     """
-    arguments = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
-    return {"name": policy.name, **arguments}
+    version, arguments = version_of(policy), {}
+    for field in dataclasses.fields(policy):
+        value = getattr(policy, field.name)
+        if LEFT_OUT not in field.metadata or value != field.metadata[LEFT_OUT]:
+            arguments[field.name] = value
+    return {"name": policy.name} | ({} if version == 1 else {"version": version}) | arguments
+
+
+def version_of(policy: Policy | type[Policy]) -> int:
+    """The number of the rule that a policy follows: 1, unless its class has another `version`.
+
+    It goes up when a policy does something else than before with the same arguments. A journal of
+    another version is never replayed by the new rule.
+    """
+    version: int = getattr(policy, "version", 1)
+    return version
+
+
+def added_later(default: Any) -> Any:
+    """The field of an argument that a policy got after journals had been written without it.
+
+    >>> @dataclasses.dataclass
+    ... class Patient:
+    ...     name: ClassVar[str] = "patient"
+    ...     arms: int
+    ...     budget: int
+    ...     patience: int = added_later(3)
+    >>> describe(Patient(2, 8)), describe(Patient(2, 8, patience=5))
+    ({'name': 'patient', 'arms': 2, 'budget': 8},
+     {'name': 'patient', 'arms': 2, 'budget': 8, 'patience': 5})
+    """
+    return dataclasses.field(default=default, metadata={LEFT_OUT: default})
 
 
 def is_healthy(event: Told) -> bool:

@@ -16,13 +16,13 @@ from lastarm.journal.credible import require_credible
 from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
 from lastarm.plain import short
 from lastarm.policy import lowest
+from lastarm.report.exports.tables import pulled, renamed
 from lastarm.report.extending import remarks
 from lastarm.report.phrases import clean, counted
-from lastarm.report.tables import pulled, renamed
 from lastarm.trainers import Config, Maximized
 
 if TYPE_CHECKING:
-    from lastarm.report.figures import Plots
+    from lastarm.report.figures.plots import Plots
 
 MOST_SHOWN = 10
 MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
@@ -127,7 +127,9 @@ class Result:
     @property
     def plot(self) -> Plots:
         """Its figures, by matplotlib: curves, rungs, spending, importance, policies compared."""
-        figures = importlib.import_module("lastarm.report.figures")  # matplotlib takes its time
+        figures = importlib.import_module(
+            "lastarm.report.figures.plots"
+        )  # matplotlib takes its time
         plots: Plots = figures.Plots(self)
         return plots
 
@@ -177,7 +179,7 @@ class Result:
         that went past it without a look, as arms of an extended search may, has the next loss that
         was seen, and its `compared_at` says after how many pulls that was.
         """
-        optuna_study = importlib.import_module("lastarm.report.optuna_study")
+        optuna_study = importlib.import_module("lastarm.report.exports.optuna")
         return optuna_study.study_of(self, storage, name, level)
 
     def report(self, path: str | Path = "report.html") -> Path:
@@ -185,8 +187,8 @@ class Result:
 
         It is what `lastarm report` writes. Without a journal, who worked when is not on it.
         """
-        page = importlib.import_module("lastarm.report.page")  # most searches need none
-        story = importlib.import_module("lastarm.report.story")
+        page = importlib.import_module("lastarm.report.page.html")  # most searches need none
+        story = importlib.import_module("lastarm.report.page.story")
         closed = None
         if self.complete and self.arm is not None and self.level is not None:
             closed = Closed(self.arm, self.level, self.test_loss)
@@ -222,7 +224,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the answer, the best arms and the picture of all curves."""
-        notebook = importlib.import_module("lastarm.report.notebook")
+        notebook = importlib.import_module("lastarm.report.page.notebook")
         shown: str = notebook.as_html(self, self._sentences(), *self._rows())
         return shown
 

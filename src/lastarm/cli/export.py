@@ -12,7 +12,7 @@ from lastarm.cli import display
 from lastarm.cli.options import whole
 from lastarm.errors import InvalidArgument
 from lastarm.journal import read
-from lastarm.report.tables import (
+from lastarm.report.exports.tables import (
     ARM_COLUMNS,
     EVENT_COLUMNS,
     arm_rows,

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from lastarm.policies import POLICIES
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.named import make_policy, name_of
+from lastarm.policies.parts.budgeted import Budgeted
 
 POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "look_cost", "delta", "of", "constants")
 

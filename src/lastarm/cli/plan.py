@@ -16,9 +16,9 @@ from lastarm.cli.options import policy_of, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
 from lastarm.policies import HorizonHalving, Hyperband, SuccessiveHalving
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.hyperband import brackets
 from lastarm.policies.named import name_of
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
 from lastarm.theory import tolerated_settling

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from functools import partial
+from math import isfinite
+from typing import Any, NamedTuple
 
 import click
+import numpy as np
+from rich import box
+from rich.markup import escape
+from rich.table import Table
 
+from lastarm.arguments import whole_number
 from lastarm.cli import display
-from lastarm.cli.audit import audited, print_audit
-from lastarm.cli.compare import compare, print_comparison
-from lastarm.cli.options import policy_options, whole
-from lastarm.cli.table import Played, Table
-from lastarm.errors import InvalidArgument
+from lastarm.cli.options import policy_of, policy_options, whole
+from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
+from lastarm.events import Event, Loss, Pull
+from lastarm.policies import ASHA, POLICIES
+from lastarm.policies.named import name_of, takes
+from lastarm.policies.parts.budgeted import Budgeted
+from lastarm.result import Result
+from lastarm.runners import Arms, Serial
+from lastarm.searching import search
+from lastarm.space import Configs
+from lastarm.theory import Truth, audit, ends_lower
+from lastarm.trainers import RecordedCurves
+from lastarm.trainers.recorded import Position
+
+GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
+MOST_SHOWN = 10
 
 
 @click.command()
@@ -56,7 +74,7 @@ def replay(
 
     Example: lastarm replay curves.npz --budget 2000 --journal search.jsonl
     """
-    table = Table(file, arms, seed, seconds_per_pull)
+    table = CurveTable(file, arms, seed, seconds_per_pull)
     if all_policies:
         if journal or with_audit:
             option = "--journal" if journal else "--audit"
@@ -83,9 +101,247 @@ def replay(
     return 128 + result.stopped_by if result.stopped_by and not result.complete else 0
 
 
-def _print(played: Played, table: Table, journal: str | None) -> None:
+def _print(played: Played, table: CurveTable, journal: str | None) -> None:
     result, rows = played
     display.console.print(display.rungs(result, rows.__getitem__))
     display.answer(result, rows.__getitem__, longest=table.columns)
     if not result.complete:
         display.stopped(f"lastarm resume {shlex.quote(journal)}" if journal else None)
+
+
+# The table, and a policy played on it ---------------------------------------------------------
+
+
+class Played(NamedTuple):
+    """What a policy found, and which row of the file each arm was."""
+
+    result: Result
+    rows: list[int]
+
+    @property
+    def row(self) -> int | None:
+        """The recommended row."""
+        return None if self.result.arm is None else self.rows[self.result.arm]
+
+
+class Places(Serial):
+    """A runner for rows of a table, whose states need not be kept: each is a place in a row.
+
+    `reached` says how far the arms are known to be.
+    """
+
+    def __init__(self, arms: Arms, reached: dict[int, int], *, group: int) -> None:
+        super().__init__(arms, group=group)
+        self._reached = reached
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        """Go on from there, also if that was before a crash or in an earlier stretch."""
+        if pull.arm in self._reached:
+            known = Pull(pull.arm, self._reached[pull.arm])
+            self._states.put_back(known, self.state(known))
+        super().start(pull, attempt)
+
+    def state(self, pull: Pull) -> Position:
+        """It is always at hand."""
+        return Position(self._arms.configs[pull.arm]["row"], pull.upto)
+
+
+class CurveTable:
+    """Recorded curves, and the rows of them that are arms: all, or so many drawn by the seed."""
+
+    def __init__(self, file: str, arms: Any, seed: Any, seconds_per_pull: float = 0.0) -> None:
+        self.curves = RecordedCurves.load(file, seconds_per_pull=seconds_per_pull)
+        self.seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+        rows, self.columns = self.curves.losses.shape
+        self.rows = list(range(rows))
+        if arms is not None:
+            arms = whole_number("arms", arms, 1, "how many rows to draw")
+            if arms > rows:
+                raise InvalidArgument(
+                    f"arms={arms} will not do: the table has {rows} rows. Draw at most {rows}."
+                )
+            drawn = np.random.default_rng(self.seed).choice(rows, arms, replace=False)
+            self.rows = sorted(drawn.tolist())
+
+    def policy(self, name: str | None, **options: Any) -> Budgeted:
+        """A policy for this table: its longest curve and its seed are known."""
+        name = name_of(name, options.get("max_pulls"))
+        if takes(name, "max_pulls") and options.get("max_pulls") is None:
+            options["max_pulls"] = self.columns
+        if takes(name, "seed"):
+            options["seed"] = self.seed
+        return policy_of(name, arms=len(self.rows), **options)
+
+    def play(self, policy: Budgeted, journal: str | None = None) -> Played:
+        """Play a policy to its end, or until it is stopped."""
+        rows = self.rows
+        asynchronous = isinstance(policy, ASHA)
+        if asynchronous:  # it begins arms one by one, so the file's order must not matter
+            rows = np.random.default_rng(self.seed).permutation(rows).tolist()
+        group = 1 if asynchronous or self.curves.seconds_per_pull else GROUP
+        reached: dict[int, int] = {}
+
+        def note(event: Event) -> None:
+            if isinstance(event, Loss):
+                reached[event.pull.arm] = event.pull.upto
+
+        result = search(
+            self.curves,
+            Configs([{"row": row} for row in rows]),
+            policy=policy,
+            runner=partial(Places, reached=reached, group=group),
+            journal=journal,
+            checkpoints=False,
+            seed=self.seed,
+            on_event=note,
+        )
+        return Played(result, rows)
+
+
+# All policies at one budget -------------------------------------------------------------------
+
+
+def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
+    """What each policy found and spent, and the signal that stopped it all, if one did."""
+    found: list[dict[str, Any]] = []
+    failed: list[AllArmsFailed] = []
+    for name in POLICIES:
+        known = {key: value for key, value in options.items() if takes(name, key)}
+        try:
+            result, rows = table.play(table.policy(name, **known))
+        except (BudgetTooSmall, AllArmsFailed) as error:
+            found.append({"policy": name, "error": str(error)})
+            failed += [error] if isinstance(error, AllArmsFailed) else []
+            continue
+        if result.stopped_by:
+            return found, result.stopped_by
+        assert result.arm is not None
+        curves = table.curves.losses[rows]
+        found.append(
+            {
+                "policy": name,
+                "arm": rows[result.arm],
+                "loss": result.loss,
+                "final_loss": float(curves[result.arm, -1]),
+                "better_arms": len(ends_lower(curves, result.arm)),
+                "pulls": result.spent.pulls,
+                "observations": result.spent.observations,
+            }
+        )
+    if failed and all("error" in row for row in found):
+        raise failed[0]
+    return found, None
+
+
+def print_comparison(found: list[dict[str, Any]], table: CurveTable, budget: int) -> None:
+    """The same as a table for people."""
+    rich = Table(box=box.SIMPLE_HEAD)
+    rich.add_column("policy", no_wrap=True)
+    for heading in ("arm", "loss", "final", "better", "pulls", "looks"):
+        rich.add_column(heading, justify="right", no_wrap=True)
+    for row in found:
+        if "error" in row:
+            continue
+        final = row["final_loss"]
+        rich.add_row(
+            row["policy"],
+            f"{row['arm']}",
+            f"{row['loss']:.4g}",
+            f"{final:.4g}" if isfinite(final) else "diverged",
+            f"{row['better_arms']:,}",
+            f"{row['pulls']:,}",
+            f"{row['observations']:,}",
+        )
+    full = len(table.rows) * table.columns
+    display.say(
+        f"{len(table.rows):,} arms with a budget of {budget:,} pulls, {budget / full:.1%} of "
+        f"training all of them to the end."
+    )
+    display.console.print(rich)
+    display.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
+    for row in found:
+        if "error" in row:
+            display.say(f"{row['policy']}: {escape(row['error'])}")
+
+
+# How close the eliminations were, by estimate and in truth ------------------------------------
+
+
+def audited(played: Played, table: CurveTable) -> dict[str, Any]:
+    """The audit and the truth as one object; arms are rows of the file."""
+    if played.result.arm is None:
+        return {}
+    report = audit(played.result.curves, played.result.arm, out=played.result.failures)
+    truth = Truth.of(table.curves.losses[played.rows], played.result.arm)
+    return {
+        "eliminations": [
+            {
+                "arm": played.rows[e.arm],
+                "level": e.level,
+                "loss": e.loss,
+                "margin": e.margin,
+                "moved": e.moved,
+                "close": e.close,
+            }
+            for e in report.eliminations
+        ],
+        "close_calls": len(report.close_calls),
+        "unknown": sum(e.moved is None for e in report.eliminations),
+        "diverged": report.diverged,
+        "budget": report.budget,
+        "truth": {
+            "better_arms": [played.rows[arm] for arm in truth.better],
+            "budget": truth.budget,
+        },
+    }
+
+
+def print_audit(found: dict[str, Any]) -> None:
+    """The same for people."""
+    if not found:
+        return
+    eliminations, truth = found["eliminations"], found["truth"]
+    display.say(
+        f"\nAudit, an estimate and never a proof: of {len(eliminations):,} arms that were "
+        f"dropped, {found['close_calls']:,} were close calls."
+    )
+    if found["unknown"]:
+        display.say(
+            f"{found['unknown']:,} lost where nobody went on, so nothing is known of how they "
+            "would have moved."
+        )
+    if found["diverged"]:
+        display.say(f"{found['diverged']:,} more failed or diverged.")
+    rich = Table(box=box.SIMPLE_HEAD)
+    for heading in ("arm", "dropped at", "its loss", "had to fall by", "others moved", ""):
+        rich.add_column(heading, justify="right")
+    for row in eliminations[:MOST_SHOWN]:
+        rich.add_row(
+            f"{row['arm']}",
+            f"{row['level']:,}",
+            f"{row['loss']:.6g}",
+            f"{row['margin']:.6g}",
+            "nobody went on" if row["moved"] is None else f"{row['moved']:.6g}",
+            "close" if row["close"] else "",
+        )
+    display.console.print(rich)
+    if len(eliminations) > MOST_SHOWN:
+        display.say(f"… and {len(eliminations) - MOST_SHOWN:,} that were not as close.")
+    display.say(
+        "A call is close when some arm that went on from that level moved as far as the dropped "
+        "one would have had to fall to win."
+    )
+    covers = f"{found['budget']:,.0f}" if isfinite(found["budget"]) else "none would"
+    display.say(f"The budget above which Theorem 1 would cover what was seen: {covers}.")
+    better = truth["better_arms"]
+    known = {row["arm"]: row["close"] for row in eliminations}
+    close = sum(known.get(arm, False) for arm in better)
+    display.say(
+        "In truth, which the whole curves tell: "
+        + (
+            f"{len(better):,} arms end lower, the best of them arm {better[0]}; "
+            f"{close:,} of them are among the close calls."
+            if better
+            else "no arm ends lower than the recommended one."
+        )
+    )

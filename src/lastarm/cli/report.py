@@ -10,7 +10,7 @@ from rich.markup import escape
 from lastarm.cli import display
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
-from lastarm.report.page import write_report
+from lastarm.report.page.html import write_report
 
 
 @click.command()

@@ -1,7 +1,6 @@
 """One algorithm a file. `POLICIES` holds them by the names that the command knows them by."""
 
 from lastarm.policies.asha import ASHA
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.doubling import Doubling
 from lastarm.policies.envelope_halving import EnvelopeHalving
 from lastarm.policies.exp3 import EXP3
@@ -10,6 +9,7 @@ from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.hyperband import Hyperband
 from lastarm.policies.lil_ucb import LilUCB
 from lastarm.policies.lucb import LUCB
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.priced_halving import PricedHalving
 from lastarm.policies.successive_elimination import SuccessiveElimination
 from lastarm.policies.successive_halving import SuccessiveHalving

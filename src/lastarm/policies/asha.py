@@ -10,12 +10,12 @@ from typing import ClassVar
 from lastarm.arguments import whole_number
 from lastarm.errors import NotAsked
 from lastarm.events import Loss, Pull, Told
-from lastarm.policies.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policy import is_healthy, lowest
 
 
-class Rung:
+class Promotions:
     """The arms that came to one level: who is among the best 1/eta, and has not been promoted.
 
     Heaps hold the best, the rest, and those of the best that may be promoted, so taking in a loss
@@ -116,7 +116,7 @@ class ASHA(Budgeted):
     def _take_levels(self, levels: list[int], reached: int = 0) -> None:
         self._levels = levels
         self._costs = [b - a for a, b in pairwise([reached, *levels])]
-        self._rungs = [Rung(self.eta) for _ in levels]
+        self._rungs = [Promotions(self.eta) for _ in levels]
         self._at = dict(zip(levels, self._rungs, strict=True))
         self._below = list(enumerate(self._rungs[:-1], start=1))[::-1]  # from the top
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lastarm.errors import InvalidArgument
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.successive_rejects import SuccessiveRejects

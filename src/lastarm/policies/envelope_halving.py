@@ -11,13 +11,13 @@ from lastarm.policies.horizon_halving import Choice, HorizonHalving
 from lastarm.policy import ranking
 
 
-class Envelopes:
+class Falls:
     """What the arms' curves have shown, rung by rung: how far each fell from look to look.
 
-    >>> envelopes = Envelopes()
-    >>> envelopes.choice({0: 0.9, 1: 0.5, 2: 0.6}, 3)
+    >>> falls = Falls()
+    >>> falls.choice({0: 0.9, 1: 0.5, 2: 0.6}, 3)
     [1, 2, 0]
-    >>> envelopes.choice({0: 0.52, 1: 0.4, 2: 0.5}, 2)  # by half of its 0.38, arm 0 comes to 0.33
+    >>> falls.choice({0: 0.52, 1: 0.4, 2: 0.5}, 2)  # by half of its 0.38, arm 0 comes to 0.33
     [1, 0]
     """
 
@@ -76,4 +76,4 @@ class EnvelopeHalving(HorizonHalving):
 
     def choice(self) -> Choice:
         """Who goes on: those that are expected lowest."""
-        return Envelopes().choice
+        return Falls().choice

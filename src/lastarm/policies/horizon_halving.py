@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from lastarm.arguments import Number, plain, rational, whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
-from lastarm.policies.expectation import CHOSEN, worth_drawing
-from lastarm.policies.rungs import Cost, entering, levels
+from lastarm.policies.parts.budgeted import InRounds
+from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
+from lastarm.policies.parts.rungs import Cost, entering, levels
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.integers import ceil_div, floor_log
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking

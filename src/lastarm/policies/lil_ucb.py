@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Pull
-from lastarm.policies.confidence import Confidence
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.confidence import Confidence
+from lastarm.policies.parts.scaled import Scaled
 from lastarm.policy import Algorithm
 
 VARIANCE = 1 / 4  # their σ²: losses in [0, 1] are sub-Gaussian with this

@@ -8,8 +8,8 @@ from typing import Any
 
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES
-from lastarm.policies.budgeted import Budgeted
 from lastarm.policies.horizon_halving import HorizonHalving
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.successive_halving import SuccessiveHalving
 
 

@@ -13,7 +13,7 @@ MOST_OBSERVATIONS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class PlannedRung:
     """`arms` arms get `pulls` more pulls each, which brings them to `upto`; then all are seen."""
 
     arms: int
@@ -37,7 +37,7 @@ class Plan:
     `exact`, and its pulls and observations are the most that there can be.
     """
 
-    rungs: tuple[Rung, ...]
+    rungs: tuple[PlannedRung, ...]
     pulls: int  # over all arms and rungs
     observations: int
     exact: bool = True
@@ -45,7 +45,7 @@ class Plan:
     @classmethod
     def of(cls, policy: Policy) -> Self:
         """The plan of a policy that has not begun, found by playing it where all losses tie."""
-        rungs: list[Rung] = []
+        rungs: list[PlannedRung] = []
         level: dict[int, int] = {}
         observations = 0
         while max(observations, policy.arms) <= MOST_OBSERVATIONS:
@@ -53,7 +53,7 @@ class Plan:
             if not pulls:
                 return cls(tuple(rungs), sum(level.values()), observations)
             first = pulls[0]
-            rungs.append(Rung(len(pulls), first.upto - level.get(first.arm, 0), first.upto))
+            rungs.append(PlannedRung(len(pulls), first.upto - level.get(first.arm, 0), first.upto))
             for pull in pulls:
                 level[pull.arm] = pull.upto
                 policy.tell(Loss(pull, 0.0))

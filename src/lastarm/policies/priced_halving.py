@@ -8,9 +8,9 @@ from math import ceil
 from typing import ClassVar
 
 from lastarm.arguments import Number, plain, rational
-from lastarm.policies.expectation import CHOSEN, worth_drawing
 from lastarm.policies.horizon_halving import HorizonHalving
-from lastarm.policies.rungs import Cost
+from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
+from lastarm.policies.parts.rungs import Cost
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from lastarm.arguments import whole_number
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Algorithm, ranking
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from lastarm.arguments import Number, time_limit
 from lastarm.events import Pull, Told, Work
-from lastarm.policies.expectation import CHOSEN, worth_drawing
 from lastarm.policies.horizon_halving import HorizonHalving, horizon_halving
-from lastarm.policies.rungs import Cost
+from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
+from lastarm.policies.parts.rungs import Cost
 from lastarm.policy import Algorithm, NoHealthyArm
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lastarm.events import Pull
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 
 

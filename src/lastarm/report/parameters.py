@@ -9,8 +9,8 @@ from typing import Any
 
 from lastarm.arguments import as_float
 from lastarm.plain import readable
-from lastarm.report.axes import HUGE, TINY
 from lastarm.report.domains import scales_of
+from lastarm.report.page.axes import HUGE, TINY
 from lastarm.report.phrases import clean
 
 WIDE = 1000  # numbers that lie further apart than this, as a ratio, are drawn on a log scale

@@ -3,9 +3,9 @@
 `SAMPLERS` holds them by the names that the command knows them by.
 """
 
-from lastarm.samplers.choosing import Choosing
 from lastarm.samplers.forest import Forest
 from lastarm.samplers.protocol import Sampler, Seen
+from lastarm.samplers.sampled_policy import Choosing
 
 __all__ = ["SAMPLERS", "Choosing", "Forest", "Sampler", "Seen"]
 

@@ -1,8 +1,7 @@
 """The search as one of scikit-learn's estimators: fit, then predict."""
 
 try:
-    from lastarm.sklearn.halving_search import HalvingSearch
-    from lastarm.sklearn.searching import AllFitsFailed
+    from lastarm.sklearn.halving_search import AllFitsFailed, HalvingSearch
 except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise

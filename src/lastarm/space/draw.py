@@ -9,9 +9,8 @@ from typing import Any
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.space.reading import Constant
-from lastarm.space.spaces import AnyOf, Configs, Grid, Space
-from lastarm.space.streams import SHUFFLED
+from lastarm.space.domains import Constant
+from lastarm.space.spaces import SHUFFLED, AnyOf, Configs, Grid, Space
 from lastarm.space.values import config_identity
 
 

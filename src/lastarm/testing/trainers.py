@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lastarm.trainers.observed import observation
+from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config, Trainer
 
 MakeTrainer = Callable[[], Trainer[Any]]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from lastarm.arguments import Number
 from lastarm.policies import HorizonHalving
-from lastarm.policies.rungs import cost, entering, shared
+from lastarm.policies.parts.rungs import cost, entering, shared
 from lastarm.theory.theorems import bound_at
 
 

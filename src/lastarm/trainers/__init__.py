@@ -1,14 +1,14 @@
 """How an arm is trained and judged: the protocol, and the trainers that come with lastarm."""
 
-from lastarm.trainers.accepted import as_trainer
+from lastarm.trainers.any_trainer import AnyTrainer, as_trainer
 from lastarm.trainers.functions import Functions
 from lastarm.trainers.generators import Generated
+from lastarm.trainers.losses import as_loss, observation
 from lastarm.trainers.maximized import Maximized
-from lastarm.trainers.observed import observation
 from lastarm.trainers.programs import Program
-from lastarm.trainers.protocol import AnyTrainer, Config, Trainer, arm_seed, as_loss
+from lastarm.trainers.protocol import Config, Trainer, arm_seed
 from lastarm.trainers.recorded import RecordedCurves
-from lastarm.trainers.sampled import RunningMean, RunningMinimum
+from lastarm.trainers.stochastic import RunningMean, RunningMinimum
 
 __all__ = [
     "AnyTrainer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lastarm.trainers.observed import observation
+from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config, Trainer
 
 

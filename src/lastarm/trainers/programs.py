@@ -21,7 +21,7 @@ from string import Formatter
 from typing import IO, Any
 
 from lastarm.errors import InvalidArgument, LastarmError
-from lastarm.trainers.observed import observation
+from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
 
 RESERVED = {

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-
-from lastarm.errors import BadLoss
 
 Config = Mapping[str, Any]
 State = TypeVar("State")
@@ -42,43 +37,6 @@ class Trainer(Protocol[State]):
         """What is observed: lower is better. With metrics beside it, a mapping with "loss"."""
 
 
-AnyTrainer = (
-    Trainer[Any] | type[Trainer[Any]] | Callable[..., Iterator[Any]] | Sequence[Callable[..., Any]]
-)
-"""A trainer or its class, a generator function, or two or three functions: see `as_trainer`."""
-
-
 def arm_seed(seed: int, arm: int) -> int:
     """The seed of an arm's own training: a function of the search's seed and its number."""
     return int(np.random.SeedSequence([seed, arm]).generate_state(1)[0])
-
-
-def as_loss(value: object) -> float:
-    """`value` as a float, if it is one real number: the rule is the same on every runner.
-
-    NumPy scalars and zero-dimensional arrays, Decimal and Fraction are numbers; nan and ±inf are
-    too (the arm diverged). Anything else raises `BadLoss`.
-
-    >>> from fractions import Fraction
-    >>> as_loss(Fraction(1, 4))
-    0.25
-    >>> as_loss("0.25")
-    Traceback (most recent call last):
-    lastarm.errors.BadLoss: the loss '0.25' is a str, not a real number
-    """
-    number = value
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        number = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
-    if isinstance(number, numbers.Real | Decimal) and not isinstance(number, bool):
-        try:
-            return float(number)
-        except OverflowError:  # 10**400
-            return -math.inf if number < 0 else math.inf
-        except ValueError:  # a signalling nan
-            return math.nan
-    try:
-        shown = repr(value)
-    except Exception:
-        shown = "(which cannot be shown)"
-    shown = shown if len(shown) <= 200 else shown[:197] + "..."
-    raise BadLoss(f"the loss {shown} is a {type(value).__name__}, not a real number")

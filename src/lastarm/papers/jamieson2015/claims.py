@@ -14,7 +14,7 @@ from statistics import mean, median
 from typing import Any, Literal, NamedTuple
 
 from lastarm.papers.jamieson2015.parts import Claim, Holds
-from lastarm.report.looks import LABELS
+from lastarm.report.figures.palette import LABELS
 
 Rows = Sequence[Mapping[str, Any]]
 Cost = Literal["iterations", "seconds"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lastarm.batched.arrays import Array
-from lastarm.report.drawing import Figure, draw, log, sheet
-from lastarm.report.looks import COLOURS, GREY, LOOKS
+from lastarm.report.figures.drawing import Figure, draw, log, sheet
+from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
 
 Rows = Sequence[Mapping[str, Any]]
 Points = tuple[Sequence[float], Sequence[float]]

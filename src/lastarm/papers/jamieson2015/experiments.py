@@ -28,7 +28,7 @@ from lastarm.papers.jamieson2015.data import (
     regression_table,
 )
 from lastarm.policies import EXP3, POLICIES
-from lastarm.policies.budgeted import InRounds
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 from lastarm.space import Grid, Integer, LogUniform, Space, Uniform
 from lastarm.trainers.splits import split

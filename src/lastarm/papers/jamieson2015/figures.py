@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.report.drawing import Figure, draw, house, log, mark_end, sheet, wide
-from lastarm.report.looks import COLOURS, GREY, LABELS, LOOKS
+from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
+from lastarm.report.figures.palette import COLOURS, GREY, LABELS, LOOKS
 
 __all__ = ["COLOURS", "LABELS", "LOOKS", "Line", "comparison", "save", "scaling", "traces"]
 

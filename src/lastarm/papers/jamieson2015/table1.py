@@ -11,7 +11,7 @@ from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
 from lastarm.papers.jamieson2015.worst_case import Row, played
 from lastarm.policies import EXP3, POLICIES
-from lastarm.report.looks import LABELS
+from lastarm.report.figures.palette import LABELS
 
 
 class Line(NamedTuple):

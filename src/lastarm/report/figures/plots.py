@@ -11,12 +11,12 @@ from math import nan
 
 from lastarm.errors import InvalidArgument
 from lastarm.plain import short
-from lastarm.report.drawing import HUGE, Axes, MaxNLocator, framed_legend, house, log, wide
+from lastarm.report.figures.drawing import HUGE, Axes, MaxNLocator, framed_legend, house, log, wide
+from lastarm.report.figures.learning_curves import draw_curves
+from lastarm.report.figures.palette import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
+from lastarm.report.figures.steps import reached_by, steps_of
 from lastarm.report.importance import importance
-from lastarm.report.learning_curves import draw_curves
-from lastarm.report.looks import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
 from lastarm.report.seen import Seen
-from lastarm.report.steps import reached_by, steps_of
 
 MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
 

@@ -15,8 +15,8 @@ from typing import Any
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Extended, Failure, Loss, Pull, Told
 from lastarm.policies import POLICIES
-from lastarm.policies.budgeted import InRounds
 from lastarm.policies.named import make_policy
+from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import is_healthy
 
 MOST_ARMS = 10**5  # a header may be anybody's, and claim as many as it likes

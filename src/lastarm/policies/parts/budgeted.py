@@ -19,6 +19,7 @@ class Budgeted(Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
     name: ClassVar[str]
+    version: ClassVar[int] = 1  # goes up when it does something else with the same arguments
     adaptive: ClassVar[bool] = False  # whether what it looks at depends on what it sees
     arms: int
     budget: int

@@ -9,8 +9,8 @@ from math import isfinite
 
 from lastarm.events import Pull
 from lastarm.ledger import Ledger
+from lastarm.ledger.survivors import NO_RUNGS, NO_WAITING, SOME_ARMS, Course, Rung
 from lastarm.report.phrases import apart, clean, counted
-from lastarm.report.rungs import NO_RUNGS, NO_WAITING, SOME_ARMS, Course, Rung
 from lastarm.theory.audit import Audit, Elimination
 
 MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lastarm.report.looks import Look
+from lastarm.report.figures.palette import Look
 
 try:
     from matplotlib import style

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from lastarm.report.drawing import drawable, framed_legend, log, wide
-from lastarm.report.looks import ACCENT, DIM, PLAIN
+from lastarm.report.figures.drawing import drawable, framed_legend, log, wide
+from lastarm.report.figures.palette import ACCENT, DIM, PLAIN
 from lastarm.report.seen import Seen
 
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture

@@ -9,9 +9,39 @@ from decimal import Decimal
 from typing import Any
 
 from lastarm.errors import BadLoss
-from lastarm.trainers.protocol import as_loss
 
 MOST_ENTRIES, MOST_LEVELS = 1000, 4  # of lists and dicts: a journal is read by people
+
+
+def as_loss(value: object) -> float:
+    """`value` as a float, if it is one real number: the rule is the same on every runner.
+
+    NumPy scalars and zero-dimensional arrays, Decimal and Fraction are numbers; nan and ±inf are
+    too (the arm diverged). Anything else raises `BadLoss`.
+
+    >>> from fractions import Fraction
+    >>> as_loss(Fraction(1, 4))
+    0.25
+    >>> as_loss("0.25")
+    Traceback (most recent call last):
+    lastarm.errors.BadLoss: the loss '0.25' is a str, not a real number
+    """
+    number = value
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        number = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
+    if isinstance(number, numbers.Real | Decimal) and not isinstance(number, bool):
+        try:
+            return float(number)
+        except OverflowError:  # 10**400
+            return -math.inf if number < 0 else math.inf
+        except ValueError:  # a signalling nan
+            return math.nan
+    try:
+        shown = repr(value)
+    except Exception:
+        shown = "(which cannot be shown)"
+    shown = shown if len(shown) <= 200 else shown[:197] + "..."
+    raise BadLoss(f"the loss {shown} is a {type(value).__name__}, not a real number")
 
 
 def observation(value: object) -> tuple[float, dict[str, Any] | None]:

@@ -10,11 +10,11 @@ from math import ceil, isfinite
 from typing import Any
 
 from lastarm.ledger import Ledger, Spent, Utilisation
-from lastarm.report.axes import axis
+from lastarm.ledger.survivors import NO_RUNGS, Course, Rung
+from lastarm.ledger.timeline import Timeline
+from lastarm.report.page.arm_stories import Stories, closeness
+from lastarm.report.page.axes import axis
 from lastarm.report.phrases import clean, counted, duration
-from lastarm.report.rungs import NO_RUNGS, Course, Rung
-from lastarm.report.timeline import Timeline
-from lastarm.report.words import Stories, closeness
 from lastarm.theory import Audit
 
 MOST_RUNGS = 200

@@ -46,8 +46,8 @@ def _curves(seen: Seen) -> str:
     if not seen.curves:
         return ""
     try:
-        drawing = importlib.import_module("lastarm.report.drawing")
-        figures = importlib.import_module("lastarm.report.figures")
+        drawing = importlib.import_module("lastarm.report.figures.drawing")
+        figures = importlib.import_module("lastarm.report.figures.plots")
     except ImportError:
         return ""
     written = io.StringIO()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from numbers import Number
 from typing import Any
@@ -10,6 +11,25 @@ from typing import Any
 import numpy as np
 
 from lastarm.events import Failure, Loss
+from lastarm.trainers.estimators import Estimator, Trained
+
+
+class FoldByFold:
+    """The trainer, telling the score of each fold beside the loss."""
+
+    def __init__(self, trainer: Estimator) -> None:
+        self._trainer = trainer
+        self.start, self.train = trainer.start, trainer.train
+
+    def loss(self, state: Trained) -> Mapping[str, float]:
+        """The mean, and what it is the mean of."""
+        return fold_by_fold(self._trainer.losses(state))
+
+
+def fold_by_fold(losses: Sequence[float]) -> dict[str, float]:
+    """The mean of the losses of all folds, and the score of each."""
+    scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
+    return {"loss": float(np.mean(losses)), **scores}
 
 
 def cv_results(

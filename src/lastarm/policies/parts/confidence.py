@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from lastarm.arguments import as_float
 from lastarm.errors import InvalidArgument
-from lastarm.policies.budgeted import InRounds
-from lastarm.policies.scaled import Scaled
+from lastarm.policies.parts.budgeted import InRounds
+from lastarm.policies.parts.scaled import Scaled
 
 LEAST_DELTA = 1e-12  # below it, sums in floating point are no longer sure of anything
 

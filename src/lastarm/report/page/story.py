@@ -14,17 +14,17 @@ from typing import Any
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 from lastarm.journal.credible import require_credible
 from lastarm.ledger import Ledger, Spent, Utilisation
+from lastarm.ledger.survivors import Course
+from lastarm.ledger.timeline import Timeline
 from lastarm.policy import lowest
-from lastarm.report import head, sections
 from lastarm.report.advice import advice
-from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.extending import nothing_left, remarks
 from lastarm.report.importance import importance
+from lastarm.report.page import head, sections
+from lastarm.report.page.arm_stories import Stories
+from lastarm.report.page.axes import TINY, axis, thinned
 from lastarm.report.parameters import Parameter, flat, parameters
 from lastarm.report.phrases import MOST_SIGNS, clean
-from lastarm.report.rungs import Course
-from lastarm.report.timeline import Timeline
-from lastarm.report.words import Stories
 from lastarm.theory import audit
 
 MOST_ARMS = 2_000  # that are shown one by one

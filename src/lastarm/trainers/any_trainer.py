@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from lastarm.errors import InvalidArgument
 from lastarm.trainers.functions import Functions, full_name
 from lastarm.trainers.generators import Generated
-from lastarm.trainers.protocol import AnyTrainer, Trainer
+from lastarm.trainers.protocol import Trainer
+
+AnyTrainer = (
+    Trainer[Any] | type[Trainer[Any]] | Callable[..., Iterator[Any]] | Sequence[Callable[..., Any]]
+)
+"""A trainer or its class, a generator function, or two or three functions: see `as_trainer`."""
 
 FORMS = (
     "an object with start(config, seed), train(state, pulls) and loss(state); a generator "
@@ -27,7 +33,7 @@ def as_trainer(given: AnyTrainer) -> Trainer[Any]:
     0.75
     >>> as_trainer(lambda config: 0.5)
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: lastarm.trainers.accepted.<lambda> is a function that ...
+    lastarm.errors.InvalidArgument: lastarm.trainers.any_trainer.<lambda> is a function that ...
     """
     trainer: Any = given
     if isinstance(given, type) and _is_trainer(given):

@@ -9,8 +9,8 @@ from itertools import groupby, zip_longest
 from math import isfinite
 
 from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.ledger.rounds import Round, rounds_of
 from lastarm.policy import ranking
-from lastarm.report.rounds import Round, rounds_of
 
 NO_RUNGS = ("lucb", "lil-ucb", "exp3")  # they pull an arm or two at a time
 NO_WAITING = (*NO_RUNGS, "asha")  # they do not go round by round, and never begin anew

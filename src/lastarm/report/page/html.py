@@ -20,7 +20,7 @@ from typing import Any
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event
-from lastarm.report.story import story
+from lastarm.report.page.story import story
 
 OURS = '<meta name="generator" content="lastarm">'  # by which a page that we wrote is known
 
@@ -94,7 +94,7 @@ def _charts() -> str:
 
 
 def _part(name: str) -> str:
-    return (files("lastarm.report") / name).read_text(encoding="utf-8")
+    return (files("lastarm.report.page") / name).read_text(encoding="utf-8")
 
 
 def _checksum(script: str) -> str:

@@ -9,7 +9,7 @@ from math import inf, sqrt
 from statistics import NormalDist
 
 from lastarm.arguments import Number
-from lastarm.policies.rungs import Cost, entering, levels
+from lastarm.policies.parts.rungs import Cost, entering, levels
 
 NORMAL = NormalDist()
 CHOSEN = "chosen"

@@ -12,26 +12,19 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags, indexable
+from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.trainers.protocol import Config, as_loss
+from lastarm.trainers.estimators.families import Lesson, Randomness, further, way
+from lastarm.trainers.losses import as_loss
+from lastarm.trainers.protocol import Config
 from lastarm.trainers.splits import Split, folds
 from lastarm.trainers.splits import split as draw
-
-try:
-    from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-    from sklearn.metrics import get_scorer
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils import get_tags, indexable
-    from threadpoolctl import ThreadpoolController
-
-    from lastarm.trainers.growing import Lesson, Randomness, further, way
-except ImportError as error:
-    raise ImportError(
-        "scikit-learn is needed to train its estimators. Install it with "
-        "pip install 'lastarm[sklearn]'."
-    ) from error
 
 KEPT = 8  # outputs of differently set transformers; an arm whose output is not kept makes it anew
 

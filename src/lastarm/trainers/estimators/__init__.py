@@ -1,0 +1,16 @@
+"""Estimators of scikit-learn, LightGBM and XGBoost as trainers.
+
+`estimator.py` is the trainer: rows, folds, transformers and losses. How a model is trained a few
+pulls further depends on its family. What other packages offer beside `fit` does not belong here
+unless it trains an arm further.
+"""
+
+try:
+    from lastarm.trainers.estimators.estimator import Estimator, Fold, Trained, final_step
+except ImportError as error:
+    raise ImportError(
+        "scikit-learn is needed to train its estimators. Install it with "
+        "pip install 'lastarm[sklearn]'."
+    ) from error
+
+__all__ = ["Estimator", "Fold", "Trained", "final_step"]
