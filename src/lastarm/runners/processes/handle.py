@@ -16,10 +16,10 @@ from time import monotonic
 from typing import Any
 
 from lastarm.events import Failure
-from lastarm.runners.orders import order
 from lastarm.runners.performer import Task
-from lastarm.runners.sessions import end_session
-from lastarm.runners.worker import Done, Setup, receive, send
+from lastarm.runners.processes.sessions import end_session
+from lastarm.runners.processes.worker import Done, Setup, receive, send
+from lastarm.runners.remote import order
 
 
 class Worker:
@@ -40,7 +40,8 @@ class Worker:
         # Not by PYTHONPATH: what a trainer starts is to have the user's own environment.
         path = [entry or os.getcwd() for entry in sys.path]
         command = (
-            f"import sys; sys.path[:] = {path}; from lastarm.runners.worker import main; main()"
+            f"import sys; sys.path[:] = {path}; "
+            "from lastarm.runners.processes.worker import main; main()"
         )
         self._process = subprocess.Popen(
             [sys.executable, "-c", command],

@@ -21,25 +21,19 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from distributed import Client, Future
+
 from lastarm.arguments import time_limit
 from lastarm.errors import InvalidArgument, LastarmError, Stuck
 from lastarm.events import Failure, Loss, Pull, Told, Work
-from lastarm.runners.dask_seats import ANSWER, Seats
-from lastarm.runners.orders import Kit, amounts, order
+from lastarm.runners.dask.cluster import ANSWER, Seats
+from lastarm.runners.dask.homes import Home, Homes
+from lastarm.runners.dask.worker import Begun, Errand, Left, clear_away, perform
 from lastarm.runners.performer import Task, said
 from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
-from lastarm.runners.waiting import Waiting
-
-try:
-    from distributed import Client, Future
-
-    from lastarm.runners.dask_homes import Home, Homes
-    from lastarm.runners.dask_pulls import Begun, Errand, Left, clear_away, perform
-except ImportError as error:
-    raise ImportError(
-        "Dask is needed to run on its workers. Install it with pip install 'lastarm[dask]'."
-    ) from error
+from lastarm.runners.remote import Kit, amounts, order
+from lastarm.runners.turns import Waiting
 
 SHORT = 0.25  # seconds of a pull that is not worth waiting for Dask's messages
 GONE = (

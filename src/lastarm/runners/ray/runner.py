@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 from lastarm.arguments import as_float, time_limit, whole_number
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
-from lastarm.runners.local_ray import LocalRay, ray
-from lastarm.runners.orders import Kit, Order, amounts, order
 from lastarm.runners.performer import Task
 from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
-from lastarm.runners.ray_head import Head
-from lastarm.runners.ray_workers import Actor, Copy, Worker
-from lastarm.runners.waiting import Waiting
+from lastarm.runners.ray.actors import Actor, Copy, Worker
+from lastarm.runners.ray.head import Head
+from lastarm.runners.ray.local import LocalRay, ray
+from lastarm.runners.remote import Kit, Order, amounts, order
+from lastarm.runners.turns import Waiting
 
 MOST_FALSE_STARTS = 3
 

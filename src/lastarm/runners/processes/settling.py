@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from lastarm.checkpoints import Folder
 from lastarm.events import Loss
-from lastarm.runners.workers import Worker
+from lastarm.runners.processes.handle import Worker
 
 
 class Settled(NamedTuple):

@@ -10,7 +10,7 @@ from distributed import get_worker
 from distributed.utils import sync
 
 from lastarm.events import Told
-from lastarm.runners.orders import Boxed, Carried, Kit, carried_on, unpacked
+from lastarm.runners.remote import Boxed, Carried, Kit, carried_on, unpacked
 
 
 class Errand(NamedTuple):

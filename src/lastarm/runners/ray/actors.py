@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointNotWritten
 from lastarm.events import Pull, Told
-from lastarm.runners.local_ray import ray
-from lastarm.runners.orders import Kit, Order, obeyed
 from lastarm.runners.performer import Performer, Task
+from lastarm.runners.ray.local import ray
+from lastarm.runners.remote import Kit, Order, obeyed
 from lastarm.runners.sending import unpickled_trainer
 from lastarm.runners.states import States, packed
 

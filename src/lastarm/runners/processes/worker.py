@@ -25,10 +25,10 @@ from typing import IO, Any, NamedTuple
 from lastarm.checkpoints import Folder
 from lastarm.errors import CheckpointNotWritten
 from lastarm.events import Told
-from lastarm.runners.orders import Order, obeyed
 from lastarm.runners.performer import Performer
+from lastarm.runners.processes.sessions import end_session
+from lastarm.runners.remote import Order, obeyed
 from lastarm.runners.sending import read_trainer
-from lastarm.runners.sessions import end_session
 from lastarm.runners.states import States
 
 _LENGTH = struct.Struct("<Q")

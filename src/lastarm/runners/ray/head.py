@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 
 from lastarm.errors import Stuck
-from lastarm.runners.local_ray import ray
+from lastarm.runners.ray.local import ray
 
 GONE = (
     "the Ray cluster is gone. Resume the search: with its journal, the same call goes on from the "

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from distributed import Future
 
-from lastarm.runners.dask_seats import Seats
+from lastarm.runners.dask.cluster import Seats
 
 
 class Home(NamedTuple):

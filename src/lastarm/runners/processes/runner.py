@@ -23,12 +23,12 @@ from lastarm.errors import CheckpointNotWritten, Stuck
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
 from lastarm.runners.plain_order import Plain
+from lastarm.runners.processes.handle import Worker
+from lastarm.runners.processes.settling import Settled, Settling
+from lastarm.runners.processes.worker import Broken, Done, Ready, Setup
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.sending import write_trainer
-from lastarm.runners.settling import Settled, Settling
-from lastarm.runners.waiting import Waiting
-from lastarm.runners.worker import Broken, Done, Ready, Setup
-from lastarm.runners.workers import Worker
+from lastarm.runners.turns import Waiting
 
 MOST_FALSE_STARTS = 3
 STARTING = 60.0  # seconds that a worker may take for it, where pulls have a limit of time
