@@ -14,8 +14,8 @@ from distributed import Client, LocalCluster
 
 from lastarm.runners import MakeRunner
 from lastarm.runners.dask import Dask
-from lastarm.runners.local_ray import LocalRay
 from lastarm.runners.ray import Ray
+from lastarm.runners.ray.local import LocalRay
 
 WORKERS = 2
 

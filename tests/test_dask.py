@@ -322,7 +322,7 @@ def test_a_folder_that_workers_do_not_see_is_said_and_done_without(
     both: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "states"
-    monkeypatch.setattr("lastarm.runners.dask.Kit.of", _in_another_folder(Path(os.devnull)))
+    monkeypatch.setattr("lastarm.runners.dask.runner.Kit.of", _in_another_folder(Path(os.devnull)))
     call: dict[str, Any] = {
         "policy": HALVING,
         "journal": tmp_path / "journal",
@@ -528,8 +528,8 @@ async def _not_installed(*_: Any, **__: Any) -> None:
 def test_a_scheduler_that_is_frozen_or_without_lastarm_holds_up_nobody(
     both: Client, monkeypatch: pytest.MonkeyPatch, answer: Any, said: str
 ) -> None:
-    for constant in ("dask_seats.ANSWER", "dask_seats.PATIENCE", "dask.ANSWER"):
-        monkeypatch.setattr(f"lastarm.runners.{constant}", 0.2)
+    for constant in ("cluster.ANSWER", "cluster.PATIENCE", "runner.ANSWER"):
+        monkeypatch.setattr(f"lastarm.runners.dask.{constant}", 0.2)
     monkeypatch.setattr(both, "_run_on_scheduler", answer)
     with pytest.raises(Stuck, match=said):
         search(Heavy(), LIMITS, policy=HALVING, runner=partial(Dask, client=both, lease=0.5))

@@ -27,7 +27,6 @@ from lastarm import (
     Result,
     SuccessiveHalving,
     UniformAllocation,
-    progress,
     search,
 )
 from lastarm.errors import AllArmsFailed, CheckpointReplaced, InvalidArgument, OtherSearch
@@ -37,6 +36,7 @@ from lastarm.ledger import Ledger, Timesheet
 from lastarm.policies import ASHA, LUCB, POLICIES, Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, go_on
+from lastarm.report import progress
 from lastarm.testing import policy_checks
 from lastarm.testing.games import MakePolicy
 from lastarm.testing.policies import CheckPolicy

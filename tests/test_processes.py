@@ -515,7 +515,7 @@ def _children() -> list[int]:
 def test_a_worker_that_freezes_while_it_starts_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lastarm.runners.processes.STARTING", 2.0)
+    monkeypatch.setattr("lastarm.runners.processes.runner.STARTING", 2.0)
     frozen: list[int] = []
 
     class Frozen(Processes):

@@ -26,10 +26,10 @@ from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import read
 from lastarm.runners import Arms, Runner
-from lastarm.runners.local_ray import UNDERTAKER, LocalRay, ray
-from lastarm.runners.orders import Kit
-from lastarm.runners.ray import Ray, _room
-from lastarm.runners.ray_head import Head
+from lastarm.runners.ray.head import Head
+from lastarm.runners.ray.local import UNDERTAKER, LocalRay, ray
+from lastarm.runners.ray.runner import Ray, _room
+from lastarm.runners.remote import Kit
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
@@ -433,7 +433,7 @@ def test_more_than_a_ray_of_its_own_has_is_refused(monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patched:
         patched.setattr(ray, "is_initialized", lambda: False)
-        patched.setattr("lastarm.runners.ray.LocalRay", local_ray)
+        patched.setattr("lastarm.runners.ray.runner.LocalRay", local_ray)
         with pytest.raises(InvalidArgument, match="num_gpus=1000"):
             Ray(Arms(Drifting(), []), num_gpus=1000)
     assert started == []
@@ -453,7 +453,7 @@ def test_a_lost_head_is_noticed_however_short_the_lease_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("lastarm.runners.ray_head.monotonic", lambda: clock.now)
+    monkeypatch.setattr("lastarm.runners.ray.head.monotonic", lambda: clock.now)
     head = Head(patience=0.5)
 
     def look_again_and_again() -> None:
@@ -502,7 +502,7 @@ import psutil
 from lastarm import Configs, SuccessiveHalving, search
 from lastarm.errors import Stuck
 from lastarm.events import Loss
-from lastarm.runners.local_ray import LocalRay, ray
+from lastarm.runners.ray.local import LocalRay, ray
 from lastarm.runners.ray import Ray
 from lastarm.testing.runners import Drifting
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lastarm.errors import InvalidArgument
-from lastarm.events import Closed, Event, Failure, Opened
+from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.journal import read
 from lastarm.journal.credible import require_credible
 from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
@@ -85,36 +85,61 @@ class Result:
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)
-        latest = {arm: curve[-1] for arm, curve in ledger.curves.items()}
-        out, closed = ledger.causes(), ledger.closed
+        out, closed, found = ledger.causes(), ledger.closed, None
+        latest = {arm: curve[-1] for arm, curve in ledger.curves.items() if arm not in out}
         if closed and closed.upto not in dict(ledger.curves.get(closed.arm, [])):
-            closed = None  # whoever wrote that journal, it was not lastarm
-        arm = lowest({arm: loss for arm, (_, loss) in latest.items() if arm not in out})
-        level, loss = (None, None) if arm is None else latest[arm]
+            closed = None  # lastarm did not write this journal
         if closed:
-            arm, level = closed.arm, closed.upto
-            loss = dict(ledger.curves[arm])[level]
+            found = Pull(closed.arm, closed.upto)
+        elif (arm := lowest({arm: loss for arm, (_, loss) in latest.items()})) is not None:
+            found = Pull(arm, latest[arm][0])
         last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
+        return cls.from_ledger(
+            ledger,
+            found,
+            complete=closed is not None,
+            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
+            policy=opened.policy,
+            space=opened.space,
+            maximized=opened.trainer.get("kind") == Maximized.__name__,
+        )
+
+    @classmethod
+    def from_ledger(
+        cls,
+        ledger: Ledger,
+        found: Pull | None,
+        *,
+        complete: bool,
+        configs: Sequence[Config],
+        budget: int | None = None,
+        **known: Any,
+    ) -> Self:
+        """What a ledger adds up to, with the arm that was `found` and its level.
+
+        Every result is made here. `known` are the fields that a ledger does not hold. The `budget`
+        is that of a search without a journal; a journal names its own.
+        """
+        arm, level = (found.arm, found.upto) if found else (None, None)
+        stretches = ledger.stretches
         return cls(
             arm=arm,
-            config=None if arm is None else ledger.configs.get(arm),
+            config=None if arm is None else configs[arm],
             level=level,
-            loss=loss,
-            test_loss=closed.test_loss if closed else None,
-            complete=closed is not None,
+            loss=dict(ledger.curves[found.arm])[found.upto] if found else None,
+            test_loss=ledger.closed.test_loss if complete and ledger.closed else None,
+            complete=complete,
             spent=ledger.spent,
             digest=ledger.digest(arm),
             curves=ledger.curves,
             failures=ledger.failures,
             metrics=ledger.metrics,
-            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
-            budget=ledger.stretches[-1].budget if ledger.stretches else None,
-            stretches=ledger.stretches,
+            configs=configs,
             rungs=dict(sorted(ledger.rungs.items())),
             best_so_far=ledger.best_so_far,
-            policy=opened.policy,
-            space=opened.space,
-            maximized=opened.trainer.get("kind") == Maximized.__name__,
+            stretches=stretches,
+            budget=stretches[-1].budget if stretches else budget,
+            **known,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -27,9 +27,9 @@ from lastarm.plain import fingerprint
 from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
-from lastarm.runners import AnyRunner, Arms, chosen_runner
+from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.samplers import SampledPolicy, Sampler
-from lastarm.signals import stop_on_signals
+from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, draw
 from lastarm.space import describe as describe_space
 from lastarm.trainers import (
@@ -111,13 +111,13 @@ def search(
     `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
     on standard error if that is a terminal, unless it is said to be wanted or not.
     """
+    # Prepare: check every argument, choose policy and runner, draw the configs.
     _require_fit(sampler, journal, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     policy, limit = _chosen(policy, seed, seconds, arms=arms, budget=budget, max_pulls=max_pulls)
-    retries = whole_number("retries", retries, 0, "how often a failed pull is tried again")
     make_runner = chosen_runner(
         runner,
         workers,
@@ -126,81 +126,158 @@ def search(
         batched=batched and not maximize,
     )
     include = () if include is None else include
-    configs = draw(space, policy.arms, seed, include)
-    policy, ledger = fresh(policy), Ledger()
-
+    prepared = _Prepared(
+        trainer=how,
+        space=space,
+        include=include,
+        configs=draw(space, policy.arms, seed, include),
+        seed=seed,
+        policy=fresh(policy),
+        sampler=sampler,
+        recommend=recommend,
+        maximize=maximize,
+        make_runner=make_runner,
+        retries=whole_number("retries", retries, 0, "how often a failed pull is tried again"),
+        switch_seconds=switch_seconds,
+        seconds=limit,
+        journal=journal,
+        checkpoints=Checkpoints.of(checkpoints),
+    )
     with ExitStack() as stack:
-        written: Journal | Unwritten = Unwritten()
-        if journal is not None:
-            opened = _opened(seed, policy, space, configs, how, recommend, sampler)
-            written = stack.enter_context(closing(Journal(journal, opened)))
-        states = Arms(how, configs, seed, switch_seconds=switch_seconds)
-        if kept := Checkpoints.of(checkpoints):
-            index = stack.enter_context(kept.opened(how, journal, best=recommend == "best"))
-            always = journal is not None or recommend == "best"
-            states = replace(states, index=index, memory=kept.memory, always=always)
-        running = stack.enter_context(closing(make_runner(states)))
-        if isinstance(written, Journal):
-            policy = _as_it_began(policy, written)
-        asked = sampler and SampledPolicy(policy, sampler, space, configs, seed, include)
-        sheet = Timesheet(running.free, known=len(written.events))
-        stop = stack.enter_context(stop_on_signals(limit))
-        watchers: list[Callable[[Event], object]] = [
-            *([asked.confirm] if asked else []),
-            *([on_event] if on_event else []),
-            *([states.index.add] if states.index else []),
-        ]
-        if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
-            display = importlib.import_module(
-                "lastarm.report.progress"
-            )  # rich takes time to import
-            watchers.append(stack.enter_context(display.shown(policy, configs, sheet)))
+        begun = _begin(prepared, stack, on_event, progress)
+        _perform(prepared, begun)
+        return _finish(prepared, begun)
 
-        def count(event: Event) -> None:
-            ledger.add(event)
-            # Simulated workers have a clock of their own.
-            sheet.add(event, getattr(running, "now", perf_counter()))
-            for watch in watchers:
-                watch(event)
 
-        for event in run(asked or policy, running, written, configs, retries=retries, stop=stop):
-            count(event)
-        complete = policy.finished
-        found = _recommended(policy, ledger, recommend)
-        state = running.state(found) if found else None
-        if not found and complete:
-            raise AllArmsFailed(ledger.causes())
-        if found and complete and not ledger.closed:
-            closed, state = _close(how, configs[found.arm], found, state, seed)
-            written.append(closed)
-            written.sync()
-            count(closed)
-        elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
-            raise ReplayDiverged(len(written.events), ledger.closed, found)
-    return Result(
-        arm=found.arm if found else None,
-        config=configs[found.arm] if found else None,
-        level=found.upto if found else None,
-        loss=dict(ledger.curves[found.arm])[found.upto] if found else None,
-        test_loss=ledger.closed.test_loss if ledger.closed else None,
-        complete=complete,
-        spent=ledger.spent,
-        digest=ledger.digest(found.arm if found else None),
-        curves=ledger.curves,
-        metrics=ledger.metrics,
-        failures=ledger.failures,
-        configs=configs,
-        rungs=dict(sorted(ledger.rungs.items())),
-        best_so_far=ledger.best_so_far,
-        policy=_described(policy, recommend, sampler),
-        space=domains(space),
-        maximized=maximize,
-        state=how.unwrap(state) if state is not None and hasattr(how, "unwrap") else state,
-        stopped_by=None if complete else stop.signal,
-        journal=None if journal is None else str(journal),
-        utilisation=sheet.utilisation,
-        budget=ledger.stretches[-1].budget if ledger.stretches else policy.budget,
-        stretches=ledger.stretches,
+@dataclass(frozen=True)
+class _Prepared:
+    """What the arguments of a search stand for, checked. Nothing is opened or trained yet."""
+
+    trainer: Trainer[Any]
+    space: Space
+    include: Sequence[Config]
+    configs: list[dict[str, Any]]
+    seed: int
+    policy: Policy
+    sampler: Sampler | None
+    recommend: str
+    maximize: bool
+    make_runner: MakeRunner
+    retries: int
+    switch_seconds: float | None
+    seconds: float
+    journal: str | Path | None
+    checkpoints: Checkpoints | None
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A search under way: what it opened, and what is known of it so far."""
+
+    policy: Policy
+    asked: Policy  # the same, or what chooses its configs
+    runner: Runner
+    journal: Journal | Unwritten
+    sheet: Timesheet
+    stop: Stop
+    watchers: Sequence[Callable[[Event], object]]
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def count(self, event: Event) -> None:
+        """Account for an event, and show it to all who watch."""
+        self.ledger.add(event)
+        # Simulated workers have a clock of their own.
+        self.sheet.add(event, getattr(self.runner, "now", perf_counter()))
+        for watch in self.watchers:
+            watch(event)
+
+
+def _begin(
+    prepared: _Prepared,
+    stack: ExitStack,
+    on_event: Callable[[Event], None] | None,
+    progress: bool | None,
+) -> _Begun:
+    """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
+    journal: Journal | Unwritten = Unwritten()
+    if prepared.journal is not None:
+        journal = stack.enter_context(closing(Journal(prepared.journal, _opened(prepared))))
+    states = Arms(
+        prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
+    )
+    if kept := prepared.checkpoints:
+        best = prepared.recommend == "best"
+        index = stack.enter_context(kept.opened(prepared.trainer, prepared.journal, best=best))
+        always = prepared.journal is not None or best
+        states = replace(states, index=index, memory=kept.memory, always=always)
+    runner = stack.enter_context(closing(prepared.make_runner(states)))
+    policy = prepared.policy
+    if isinstance(journal, Journal):
+        policy = _as_it_began(policy, journal)
+    sheet = Timesheet(runner.free, known=len(journal.events))
+    stop = stack.enter_context(stop_on_signals(prepared.seconds))
+    watchers: list[Callable[[Event], object]] = []
+    asked = policy
+    if prepared.sampler:
+        asked = choosing = SampledPolicy(
+            policy,
+            prepared.sampler,
+            prepared.space,
+            prepared.configs,
+            prepared.seed,
+            prepared.include,
+        )
+        watchers.append(choosing.confirm)
+    if on_event:
+        watchers.append(on_event)
+    if states.index:
+        watchers.append(states.index.add)
+    if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
+        display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
+        watchers.append(stack.enter_context(display.shown(policy, prepared.configs, sheet)))
+    return _Begun(policy, asked, runner, journal, sheet, stop, watchers)
+
+
+def _perform(prepared: _Prepared, begun: _Begun) -> None:
+    """Run the loop until the policy has come to its end, or the search is stopped."""
+    for event in run(
+        begun.asked,
+        begun.runner,
+        begun.journal,
+        prepared.configs,
+        retries=prepared.retries,
+        stop=begun.stop,
+    ):
+        begun.count(event)
+
+
+def _finish(prepared: _Prepared, begun: _Begun) -> Result:
+    """Test what is recommended, close the journal with it, and say what was found."""
+    policy, ledger, trainer = begun.policy, begun.ledger, prepared.trainer
+    found = _recommended(policy, ledger, prepared.recommend)
+    state = begun.runner.state(found) if found else None
+    if not found and policy.finished:
+        raise AllArmsFailed(ledger.causes())
+    if found and policy.finished and not ledger.closed:
+        closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
+        begun.journal.append(closed)
+        begun.journal.sync()
+        begun.count(closed)
+    elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
+        raise ReplayDiverged(len(begun.journal.events), ledger.closed, found)
+    return Result.from_ledger(
+        ledger,
+        found,
+        complete=policy.finished,
+        configs=prepared.configs,
+        policy=_described(policy, prepared),
+        space=domains(prepared.space),
+        maximized=prepared.maximize,
+        state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
+        stopped_by=None if policy.finished else begun.stop.signal,
+        journal=None if prepared.journal is None else str(prepared.journal),
+        utilisation=begun.sheet.utilisation,
+        budget=policy.budget,
     )
 
 
@@ -245,25 +322,19 @@ def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, swit
         )
 
 
-def _opened(
-    seed: int,
-    policy: Policy,
-    space: Space,
-    configs: Sequence[Config],
-    trainer: Trainer[Any],
-    recommend: str,
-    sampler: Sampler | None,
-) -> Opened:
-    packages = ["lastarm", *(sampler.packages if sampler else ())]
+def _opened(prepared: _Prepared) -> Opened:
+    """The header of the journal: all that decides, and how the search was begun."""
+    packages = ["lastarm", *(prepared.sampler.packages if prepared.sampler else ())]
     version = importlib.import_module("importlib.metadata").version  # which takes time to import
+    trainer = prepared.trainer
     kind = {"kind": type(trainer).__qualname__}
-    described, drawn = describe_space(space), "configs"
+    described, drawn = describe_space(prepared.space), "configs"
     while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
         drawn += " drawn"
     return Opened(
-        seed=seed,
-        policy=_described(policy, recommend, sampler),
-        space=described | {drawn: fingerprint(configs)},
+        seed=prepared.seed,
+        policy=_described(prepared.policy, prepared),
+        space=described | {drawn: fingerprint(prepared.configs)},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
         versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),
@@ -271,11 +342,11 @@ def _opened(
     )
 
 
-def _described(policy: Policy, recommend: str, sampler: Sampler | None) -> dict[str, Any]:
+def _described(policy: Policy, prepared: _Prepared) -> dict[str, Any]:
     """All that decides: the policy, and what besides is not as usual."""
     said = describe(policy)
-    said |= {"recommend": recommend} if recommend != "latest" else {}
-    return said | ({"sampler": str(sampler)} if sampler else {})
+    said |= {"recommend": prepared.recommend} if prepared.recommend != "latest" else {}
+    return said | ({"sampler": str(prepared.sampler)} if prepared.sampler else {})
 
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
@@ -322,6 +393,6 @@ def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> t
         test_loss = trainer.test(state)
         test_loss = None if test_loss is None else observation(test_loss)[0]
     except (Exception, SystemExit) as error:
-        warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=3)
+        warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=4)
         test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

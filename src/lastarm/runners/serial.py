@@ -9,7 +9,7 @@ from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
-from lastarm.runners.waiting import Waiting
+from lastarm.runners.turns import Waiting
 
 HERE = ("here",)
 

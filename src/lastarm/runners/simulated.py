@@ -17,7 +17,7 @@ from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
 from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
-from lastarm.runners.waiting import Waiting
+from lastarm.runners.turns import Waiting
 
 
 class Memories:

@@ -1,0 +1,5 @@
+"""Pulls on worker processes of this machine."""
+
+from lastarm.runners.processes.runner import Processes
+
+__all__ = ["Processes"]
