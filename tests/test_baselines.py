@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastarm import Loss, Pull
-from lastarm.papers.jamieson2015 import baselines
+from lastarm.papers.jamieson2015 import pseudocode
 from lastarm.papers.jamieson2015.pseudocode import Played
 from lastarm.policies import (
     ASHA,
@@ -52,14 +52,14 @@ def play(policy: Budgeted, table: list[list[float]]) -> tuple[Played, list[Pull]
 @pytest.mark.parametrize(
     ("policy", "oracle", "arguments"),
     [
-        (SuccessiveElimination, baselines.successive_elimination, {"delta": 0.05}),
-        (SuccessiveElimination, baselines.successive_elimination, {"delta": 0.9}),
-        (LUCB, baselines.lucb, {"delta": 0.05}),
-        (LUCB, baselines.lucb, {"delta": 0.9}),
-        (EXP3, baselines.exp3, {"seed": 0}),
-        (EXP3, baselines.exp3, {"seed": 5}),
-        (ExponentialGap, baselines.exponential_gap, {"delta": 0.05}),
-        (ExponentialGap, baselines.exponential_gap, {"delta": 0.9}),
+        (SuccessiveElimination, pseudocode.successive_elimination, {"delta": 0.05}),
+        (SuccessiveElimination, pseudocode.successive_elimination, {"delta": 0.9}),
+        (LUCB, pseudocode.lucb, {"delta": 0.05}),
+        (LUCB, pseudocode.lucb, {"delta": 0.9}),
+        (EXP3, pseudocode.exp3, {"seed": 0}),
+        (EXP3, pseudocode.exp3, {"seed": 5}),
+        (ExponentialGap, pseudocode.exponential_gap, {"delta": 0.05}),
+        (ExponentialGap, pseudocode.exponential_gap, {"delta": 0.9}),
     ],
 )
 @settings(max_examples=60, deadline=None)
@@ -80,7 +80,7 @@ def test_every_answer_pull_and_look_is_the_oracles(
 @given(table=tables, times=st.sampled_from([1, 7, 40]), delta=st.sampled_from([0.05, 0.5]))
 def test_lil_ucb_is_the_oracles(table: list[list[float]], times: int, delta: float) -> None:
     n, B = len(table), times * len(table)
-    expected = baselines.lil_ucb(loss_of(table), n, B, delta)
+    expected = pseudocode.lil_ucb(loss_of(table), n, B, delta)
     assert play(LilUCB(n, B, delta), table)[0] == expected
 
 
@@ -90,7 +90,7 @@ def test_exponential_gap_with_a_budget_for_its_phases_is_the_oracles(
     table: list[list[float]], times: int
 ) -> None:
     n, B = len(table), times * len(table)
-    expected = baselines.exponential_gap(loss_of(table), n, B, 0.9)
+    expected = pseudocode.exponential_gap(loss_of(table), n, B, 0.9)
     assert play(ExponentialGap(n, B, 0.9), table)[0] == expected
 
 
@@ -105,7 +105,7 @@ def test_hyperband_is_the_oracles(data: st.DataObject, R: int, eta: int) -> None
     played, asked = play(Hyperband(n, B, R, eta, seed=data.draw(st.integers(0, 99))), table)
     drawn = list(dict.fromkeys(pull.arm for pull in asked))  # in the order of their first pull
     draws = [[drawn.pop(0) for _ in range(size)] for size in sizes]
-    assert played == baselines.hyperband(loss_of(table), draws, R, eta)
+    assert played == pseudocode.hyperband(loss_of(table), draws, R, eta)
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,7 +114,7 @@ def test_asha_with_one_worker_is_the_oracles(
     table: list[list[float]], R: int, eta: int, B: int
 ) -> None:
     policy = ASHA(len(table), B, R, eta)
-    expected = baselines.asha(loss_of(table), len(table), B, R, eta)
+    expected = pseudocode.asha(loss_of(table), len(table), B, R, eta)
     assert play(policy, table)[0] == expected
 
 
@@ -124,7 +124,7 @@ def test_doubling_is_halving_again_and_again_from_where_arms_are(
     table: list[list[float]], times: int
 ) -> None:
     n, total = len(table), times * 5 * len(table)
-    world = baselines.World(loss_of(table))
+    world = pseudocode.World(loss_of(table))
     B, rounds = SuccessiveHalving(n, 10**9).least_budget(n), (n - 1).bit_length()
 
     def run() -> int | None:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lastarm.errors import InvalidArgument
-from lastarm.papers.jamieson2015 import reading
+from lastarm.papers.jamieson2015 import data
 from lastarm.papers.jamieson2015.data import classification_table, ratings, regression_table
 
 U_DATA = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t377\t1\t878887116\n"
@@ -124,7 +124,7 @@ def test_of_all_songs_a_tenth_is_drawn_and_the_year_comes_first(
     path = file(tmp_path / name, {"YearPredictionMSD.txt": text} if "zip" in name else text)
     part = regression_table(path)
     assert (part.name, part.X.shape) == (Path(name).stem, (105, 2))
-    monkeypatch.setattr(reading, "ALL_SONGS", 105)
+    monkeypatch.setattr(data, "ALL_SONGS", 105)
     whole = regression_table(path)
     assert whole.name == "year-prediction-msd"
     assert whole.about.endswith(": 10 rows × 2 columns drawn from 105.")
@@ -179,7 +179,7 @@ def test_ratings_are_read_in_all_their_forms(
     assert read.name == Path(name).stem
     assert read.rows.tolist() == RENUMBERED
     assert read.about == f"The file {name}: 3 ratings, 2 users × 3 items."
-    monkeypatch.setattr(reading, "U_DATA", hashlib.sha256(U_DATA.encode()).hexdigest())
+    monkeypatch.setattr(data, "U_DATA", hashlib.sha256(U_DATA.encode()).hexdigest())
     assert ratings(str(path)).name == ("ratings" if "csv" in name else "movielens-100k")
 
 
@@ -277,7 +277,7 @@ def test_terms_are_shown_before_a_download_and_a_failed_one_says_what_to_do(
     monkeypatch.setattr("pooch.retrieve", retrieve)
     with pytest.raises(InvalidArgument) as refused:
         read(name)
-    url = re.escape(reading.SOURCES[name].url)
+    url = re.escape(data.SOURCES[name].url)
     assert re.match(f"{name} could not be downloaded from {url}: no network. ", str(refused.value))
     assert "--data PATH, or leave --data out to use the stand-in." in str(refused.value)
 
@@ -291,7 +291,7 @@ def test_a_download_is_checked_and_kept_in_the_cache(
         path.mkdir(exist_ok=True)
         return file(path / fname, {"ml-100k/u.data": U_DATA})
 
-    source = reading.SOURCES["movielens-100k"]
+    source = data.SOURCES["movielens-100k"]
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / project)
     monkeypatch.setattr("pooch.retrieve", retrieve)
     assert ratings("movielens-100k").rows.tolist() == RENUMBERED

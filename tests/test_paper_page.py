@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from lastarm.errors import InvalidArgument
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.page import write_page
-from lastarm.papers.jamieson2015.parts import Claim, Part, write
+from lastarm.papers.jamieson2015.page import Claim, Part, write, write_page
 from lastarm.policies import POLICIES
+from lastarm.report.figures.palette import COLOURS, LABELS, LOOKS
 
 COMPARED = (
     "uniform",
@@ -151,10 +151,10 @@ def test_without_parts_there_is_no_page(tmp_path: Path) -> None:
 
 def test_every_policy_of_the_paper_has_a_colour_and_a_line_of_its_own() -> None:
     assert set(COMPARED) <= set(POLICIES)
-    assert set(figures.COLOURS) == set(figures.LABELS) == set(COMPARED)
-    assert len(set(figures.COLOURS.values())) == len(COMPARED)
-    assert len({look.marker for look in figures.LOOKS.values()}) == len(COMPARED)
-    assert len({(look.dashes, look.width) for look in figures.LOOKS.values()}) == len(COMPARED)
+    assert set(COLOURS) == set(LABELS) == set(COMPARED)
+    assert len(set(COLOURS.values())) == len(COMPARED)
+    assert len({look.marker for look in LOOKS.values()}) == len(COMPARED)
+    assert len({(look.dashes, look.width) for look in LOOKS.values()}) == len(COMPARED)
 
 
 def test_test_errors_has_labelled_axes_and_says_what_it_shows() -> None:
@@ -187,7 +187,7 @@ def test_where_a_policy_ends_before_others_is_marked() -> None:
     figure = drawn(rows())
     for axes, x in zip(figure.axes, (512, 1.012), strict=True):
         (mark,) = (line for line in axes.lines if line.get_marker() == "o")
-        assert mark.get_color() == figures.COLOURS["exp3"]
+        assert mark.get_color() == COLOURS["exp3"]
         assert mark.get_xydata()[0, 0] == pytest.approx(x)  # type: ignore[index]
     (legend,) = figure.legends
     assert legend.get_texts()[-1].get_text() == "looks at every pull, so it ends here"
@@ -196,9 +196,7 @@ def test_where_a_policy_ends_before_others_is_marked() -> None:
 def test_where_all_end_together_nothing_is_marked() -> None:
     figure = drawn(rows(shorter=""))
     assert not any(line.get_marker() == "o" for axes in figure.axes for line in axes.lines)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        *figures.LABELS.values()
-    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*LABELS.values()]
 
 
 def test_where_a_trial_diverged_the_line_has_a_gap(tmp_path: Path) -> None:
@@ -230,7 +228,7 @@ def test_scaling_draws_policies_as_elsewhere_and_references_dashed() -> None:
     ).axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert [line.get_label() for line in axes.lines] == ["uniform", "Theorem 2", "n²"]
-    assert axes.lines[0].get_color() == figures.COLOURS["uniform"] != axes.lines[1].get_color()
+    assert axes.lines[0].get_color() == COLOURS["uniform"] != axes.lines[1].get_color()
     assert axes.lines[2].is_dashed()
 
 

@@ -10,12 +10,19 @@ import pytest
 
 from lastarm import Configs, RecordedCurves, search
 from lastarm.errors import InvalidArgument
-from lastarm.papers.jamieson2015 import doubling, figures, linear_svm, parts, subsets, table1
+from lastarm.papers.jamieson2015 import doubling, figures, linear_svm, page, subsets, table1
 from lastarm.papers.jamieson2015.data import classification_table
-from lastarm.papers.jamieson2015.descent import LinearSVM, SubsetRegression
-from lastarm.papers.jamieson2015.parts import Part, Settings
-from lastarm.papers.jamieson2015.theorems import adversary_at_work, budgets_needed, grid
-from lastarm.papers.jamieson2015.worst_case import ENVELOPES, Adversary, played
+from lastarm.papers.jamieson2015.linear_svm import LinearSVM
+from lastarm.papers.jamieson2015.page import Part, Settings
+from lastarm.papers.jamieson2015.subsets import SubsetRegression
+from lastarm.papers.jamieson2015.theorems import (
+    ENVELOPES,
+    Adversary,
+    adversary_at_work,
+    budgets_needed,
+    grid,
+    played,
+)
 from lastarm.policies import POLICIES, SuccessiveHalving
 from lastarm.theory import Envelopes, adversary
 
@@ -65,7 +72,7 @@ def test_every_part_writes_its_table_its_words_and_its_figures(
         name = "table1" if key == "table1" else "theorems" if key in keys[1:4] else "subsets"
         repeated = " --trials 2" if name == "subsets" else ""
         assert part.command == f"lastarm reproduce {name}{repeated} --quick"
-        assert parts.read(out / f"{key}.json") == part
+        assert page.read(out / f"{key}.json") == part
         assert rows_of(out, key)
         assert part.claims
         assert "\n" not in part.text

@@ -17,8 +17,8 @@ from lastarm.batched import Together
 from lastarm.cli import main
 from lastarm.events import Loss
 from lastarm.journal.lock import is_held
-from lastarm.papers.jamieson2015 import claims
-from lastarm.papers.jamieson2015.claims import Curve, Lead
+from lastarm.papers.jamieson2015 import comparisons
+from lastarm.papers.jamieson2015.comparisons import Curve, Lead
 from lastarm.papers.jamieson2015.data import Table
 from lastarm.papers.jamieson2015.experiments import (
     COMPLETION,
@@ -27,12 +27,12 @@ from lastarm.papers.jamieson2015.experiments import (
     Experiment,
     InThePaper,
     kernel_svm,
+    run,
     scaled,
+    searched,
 )
-from lastarm.papers.jamieson2015.parts import Settings, Stopped, command, read
-from lastarm.papers.jamieson2015.searches import searched
+from lastarm.papers.jamieson2015.page import Settings, Stopped, command, read
 from lastarm.papers.jamieson2015.traces import AllTheWay
-from lastarm.papers.jamieson2015.trials import run
 from lastarm.policies import UniformAllocation
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.space import Configs, draw, size
@@ -176,18 +176,18 @@ def test_the_judges_say_yes_and_no_by_the_numbers() -> None:
     fast = [0.6, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2]
     good = rows(uniform=slow, successive_halving=fast, successive_rejects=fast)
     bad = rows(uniform=fast, successive_halving=slow, successive_rejects=slow)
-    assert holds(claims.of_completion, good) == ["yes", "yes"]
-    assert holds(claims.of_completion, bad) == ["no", "no"]
+    assert holds(comparisons.of_completion, good) == ["yes", "yes"]
+    assert holds(comparisons.of_completion, bad) == ["no", "no"]
 
     def at(row: dict[str, Any]) -> float:
         return 0.05 if row["policy"] == "successive-halving" else 1.0
 
     quick = [row | {name: row[name] * at(row) for name in SECONDS} for row in good]
-    assert holds(claims.of_svm, quick) == ["yes", "yes", "yes"]
-    assert holds(claims.of_svm, good) == ["no", "no", "yes"]
+    assert holds(comparisons.of_svm, quick) == ["yes", "yes", "yes"]
+    assert holds(comparisons.of_svm, good) == ["no", "no", "yes"]
     never = rows(uniform=slow, successive_halving=[*slow[:-1], 0.4], successive_rejects=fast)
-    assert holds(claims.of_svm, never) == ["no", "no", "no"]
-    assert holds(claims.of_completion, never) == ["no", "yes"]
+    assert holds(comparisons.of_svm, never) == ["no", "no", "no"]
+    assert holds(comparisons.of_completion, never) == ["no", "yes"]
 
     others = {"successive_elimination": slow, "exp3": slow}
     most = rows(
@@ -198,7 +198,7 @@ def test_the_judges_say_yes_and_no_by_the_numbers() -> None:
         successive_halving=fast,
         successive_rejects=slow,
     )
-    assert holds(claims.of_ridge, most) == ["yes", "yes", "yes", "no"]
+    assert holds(comparisons.of_ridge, most) == ["yes", "yes", "yes", "no"]
     apart = rows(
         uniform=fast,
         successive_elimination=fast,
@@ -208,7 +208,7 @@ def test_the_judges_say_yes_and_no_by_the_numbers() -> None:
         successive_halving=slow,
         successive_rejects=slow,
     )
-    assert holds(claims.of_ridge, apart) == ["no", "no", "in part", "no"]
+    assert holds(comparisons.of_ridge, apart) == ["no", "no", "in part", "no"]
 
 
 # The protocol ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lastarm.cli import display
 from lastarm.cli.options import whole
 from lastarm.errors import InvalidArgument, JournalError
 from lastarm.papers.jamieson2015 import page
-from lastarm.papers.jamieson2015.parts import Part, Settings, Stopped
+from lastarm.papers.jamieson2015.page import Part, Settings, Stopped
 
 PAPER = "lastarm.papers.jamieson2015"
 PARTS = {

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lastarm.papers.jamieson2015 import diagrams, figures
-from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.worst_case import Adversary, Played, Row, played
+from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.theorems import Adversary, Played, Row, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.doubling import doubling
 from lastarm.policies.parts.integers import ceil_log
@@ -49,7 +49,7 @@ def doubling_trick(settings: Settings) -> Part:
     """Pulls spent by doubling, cold and warm, against the least fixed budget that is enough."""
     rows = [measured(instance) for instance in _instances(settings)]
     settings.progress(1, 1)
-    figures.save(diagrams.doubling(rows), settings.out, "doubling")
+    figures.save(figures.doubling(rows), settings.out, "doubling")
     part = Part(
         "doubling",
         "The doubling trick",

@@ -1,16 +1,29 @@
-"""The paper's three experiments, §5.1 to §5.3: what is trained, on what, with which arms.
+"""The paper's three experiments, §5.1 to §5.3: what is trained, on what, how often.
 
 What the paper says is taken from there: splits of 90/10 and 80/20, every dimension and the target
 of mean 0 and variance 1 on TRAIN (not for completion), the ranges of the hyperparameters, the
 numbers of arms and trials. It does not say how far its budgets go: here they double from the least
 that every policy can use.
+
+The protocol is trials of many searches, each with its own journal. In every trial the split, the
+order of the samples and the arms are drawn afresh. For every policy there is one search for each
+budget of a doubling sequence, with counters at 0 again: "we do not warm start upon doubling". Its
+error is that of its recommendation J_t on TEST, its wall-clock time what training and looking
+took. Arms are trained one at a time, as in the paper; `together`, many in one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cache, partial
+from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +40,19 @@ from lastarm.papers.jamieson2015.data import (
     ratings,
     regression_table,
 )
+from lastarm.papers.jamieson2015.page import Settings, Stopped
 from lastarm.policies import EXP3, POLICIES
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policy import Algorithm, ranking
+from lastarm.policy import Algorithm, Policy, ranking
+from lastarm.result import Result
+from lastarm.runners import AnyRunner, Serial
+from lastarm.searching import search
+from lastarm.signals import stop_on_signals
 from lastarm.space import Grid, Integer, LogUniform, Space, Uniform
+from lastarm.trainers import arm_seed
 from lastarm.trainers.splits import split
 
 Array = NDArray[np.float64]
-MAY_STOP = ("successive-elimination", "lucb", "lil-ucb")
 
 
 @dataclass(eq=False)
@@ -58,7 +76,7 @@ class InThePaper(InRounds):
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level.values())
-        if left and self.of in MAY_STOP:
+        if left and policy.ends_when_sure:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._losses)[0]
 
@@ -194,3 +212,170 @@ COMPLETION = Experiment(
     budgets=doublings(2**16, 2**25),
     policies={"uniform": 2**25, "successive-halving": 2**25, "successive-rejects": 2**25},
 )
+
+
+# The protocol: trials of many searches --------------------------------------------------------
+
+
+class Row(TypedDict):
+    """One search: what it was allowed, what it spent, and what it found."""
+
+    trial: int
+    policy: str
+    budget: int
+    pulls: int
+    observations: int
+    train_seconds: float
+    loss_seconds: float
+    val_loss: float
+    test_loss: float
+
+
+def run(
+    experiment: Experiment, settings: Settings, *, together: bool = False
+) -> tuple[Any, list[Row]]:
+    """The data, and all searches of all trials; those that are in journals are read there."""
+    data = _data(experiment.load, settings.data, settings.quick)
+    kind = f"{experiment.name}-{data.name}{'-together' * together}{'-quick' * settings.quick}"
+    trials = settings.trials or experiment.trials
+    one = partial(
+        trial,
+        experiment,
+        settings.data,
+        settings.quick,
+        settings.seed,
+        settings.journals / kind,
+        together,
+    )
+    found: dict[int, list[Row]] = {}
+    for number, rows in _performed(one, trials, settings.workers):
+        found[number] = rows
+        settings.progress(len(found), trials)
+    return data, [row for number in range(trials) for row in found[number]]
+
+
+def _performed(
+    one: Callable[[int], list[Row]], trials: int, workers: int
+) -> Iterator[tuple[int, list[Row]]]:
+    if workers == 1:
+        yield from ((number, one(number)) for number in range(trials))
+        return
+    with (
+        stop_on_signals() as stop,
+        ProcessPoolExecutor(workers, get_context("spawn"), _end_with_the_parent) as pool,
+    ):
+        numbers = {pool.submit(one, number): number for number in range(trials)}
+        left = set(numbers)
+        try:
+            while left:
+                done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+                if stop():
+                    raise Stopped(stop.signal or SIGTERM)
+                yield from ((numbers[future], future.result()) for future in done)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                process.kill()  # what it was at is in its journal
+            raise
+
+
+def _end_with_the_parent() -> None:
+    """A worker whose parent was killed would go on, and hold the journals."""
+    parent = parent_process()
+    assert parent
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def trial(
+    experiment: Experiment,
+    given: str | None,
+    quick: bool,
+    seed: int,
+    journals: Path,
+    together: bool,
+    number: int,
+) -> list[Row]:
+    """All searches of one trial."""
+    own_seed = arm_seed(seed, number)
+    trainer: Any = experiment.problem(_data(experiment.load, given, quick), own_seed)
+    _compile(trainer)
+    folder = journals / f"trial-{number:03d}"
+    runner: AnyRunner = None if together else partial(Serial, group=experiment.arms)
+    rows: list[Row] = []
+    for name, most in experiment.policies.items():
+        for budget in (budget for budget in experiment.budgets if budget <= most):
+            journal = folder / f"{name}-{budget}.jsonl"
+            once = partial(
+                searched,
+                trainer,
+                experiment.space,
+                InThePaper(experiment.arms, budget, of=name, seed=own_seed),
+                journal,
+                seed=own_seed,
+                runner=runner,
+            )
+            result = once()
+            if result.spent.repeated:  # it was stopped, and its seconds are not those of a search
+                journal.unlink()
+                result = once()
+            assert result.loss is not None
+            assert result.test_loss is not None
+            rows.append(
+                Row(
+                    trial=number,
+                    policy=name,
+                    budget=budget,
+                    pulls=result.spent.pulls,
+                    observations=result.spent.observations,
+                    train_seconds=result.spent.train_seconds,
+                    loss_seconds=result.spent.loss_seconds,
+                    val_loss=result.loss,
+                    test_loss=result.test_loss,
+                )
+            )
+    return rows
+
+
+@cache
+def _data(load: Callable[..., Any], given: str | None, quick: bool) -> Any:
+    return load(given, quick=quick)
+
+
+def _compile(trainer: Any) -> None:
+    """Have the kernels compiled before the first search is timed."""
+    batch = trainer.start([{"lambda": 1.0, "gamma": 1.0, "rank": 2, "sigma": 1.0}], [0])
+    trainer.train(batch, [0], 1)
+    trainer.losses(batch, [0])
+    trainer.tests(batch, [0])
+
+
+def searched(
+    trainer: BatchedTrainer[Any, Any],
+    space: Space,
+    policy: Policy,
+    journal: Path,
+    *,
+    seed: int = 0,
+    runner: AnyRunner = None,
+) -> Result:
+    """Run a search to its end, or take up the one that is in the journal."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    with stop_on_signals() as stop:
+        result = search(
+            trainer,
+            space,
+            policy=policy,
+            runner=runner,
+            seed=seed,
+            journal=journal,
+            checkpoints=False,  # at most a search of some seconds is trained again
+            progress=False,
+        )
+    if stop.signal:
+        raise Stopped(stop.signal)
+    return result

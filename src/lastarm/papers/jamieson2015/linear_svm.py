@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lastarm import LogUniform, Result
 from lastarm.batched.arrays import Array
-from lastarm.papers.jamieson2015 import data, diagrams, figures
-from lastarm.papers.jamieson2015.claims import Curve
-from lastarm.papers.jamieson2015.descent import RIVALS, LinearSVM, Row, Table
-from lastarm.papers.jamieson2015.experiments import scaled
-from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.searches import searched
+from lastarm.papers.jamieson2015 import data, figures
+from lastarm.papers.jamieson2015.comparisons import Curve
+from lastarm.papers.jamieson2015.descent import RIVALS, Models, Row, Table, descend
+from lastarm.papers.jamieson2015.experiments import scaled, searched
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.space import Configs, draw
@@ -43,6 +43,73 @@ these budgets; it holds if with the steepest, s = {steepest:g}, the mean test er
 most a percentage point, with two standard errors of the paired differences added, and does not if
 it is by more with these subtracted. In between, and with fewer than {enough} trials, that is
 undecided."""
+
+
+class LinearSVM:
+    """Linear classifiers ⟨w, x⟩ without intercept, by Pegasos; the config is `{"theta": θ}`.
+
+    With λ = 2θ the objective is λ/2·‖w‖² + the mean of max(0, 1 − y⟨w, x⟩). Sample number t is the
+    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL on the wrong
+    side, and on none, or the mean of 1/(1 + exp(s·y⟨w, x⟩)) where `sigmoid` is s; the test loss is
+    the former, on TEST.
+
+    Source: Shalev-Shwartz, Singer, Srebro & Cotter, "Pegasos" (Mathematical Programming, 2011),
+    figure 1, without the optional projection.
+    """
+
+    def __init__(
+        self, train: Table, val: Table, test: Table, *, seed: int, sigmoid: float | None = None
+    ) -> None:
+        self._train, self._val, self._test = train, val, test
+        self._seed, self._sigmoid = seed, sigmoid
+
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Models:
+        """Weights of 0; the arms' seeds are not needed."""
+        theta = np.array([config["theta"] for config in configs])
+        return Models.begun(theta, self._train[0].shape[1])
+
+    def train(self, batch: Models, arms: Sequence[int], pulls: int) -> None:
+        """Steps of Pegasos."""
+        descend(batch, arms, pulls, (self._train, self._seed), self._step)
+
+    def _step(self, models: Models, x: Array, y: float, t: int) -> None:
+        inside = y * (models.weights * x).sum(axis=1) < 1
+        models.weights *= 1 - 1 / (t + 1)  # their t is one more than ours
+        models.weights += (inside * y / (2 * models.chosen * (t + 1)))[:, np.newaxis] * x
+
+    def losses(self, batch: Models, arms: Sequence[int]) -> Array:
+        """What VAL says."""
+        if self._sigmoid is None:
+            return _wrong(batch, arms, self._val)
+        margins = _margins(batch, arms, self._val)
+        return np.asarray(((1 - np.tanh(self._sigmoid * margins / 2)) / 2).mean(axis=1))
+
+    def tests(self, batch: Models, arms: Sequence[int]) -> Array:
+        """The fractions of TEST on the wrong side."""
+        return _wrong(batch, arms, self._test)
+
+    def take(self, batch: Models, arm: int) -> Models:
+        """A copy of its row."""
+        return batch.rows([arm])
+
+    def gather(self, ones: Sequence[Models]) -> Models:
+        """Their rows."""
+        return Models.gathered(ones)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The sha256 of the data, the seed, and how steep the sigmoid is."""
+        data = fingerprint([*self._train, *self._val, *self._test])
+        return {"data": data, "seed": self._seed, "sigmoid": self._sigmoid}
+
+
+def _margins(batch: Models, arms: Sequence[int], table: Table) -> Array:
+    X, y = table
+    return np.asarray((batch.weights[list(arms)] @ X.T) * y)
+
+
+def _wrong(batch: Models, arms: Sequence[int], table: Table) -> Array:
+    right = _margins(batch, arms, table) > 0
+    return np.asarray((~right).mean(axis=1))
 
 
 class Game(NamedTuple):
@@ -87,7 +154,7 @@ def linear_svm(settings: Settings) -> Part:
             if game is every:
                 trained.append(by_theta(found))
         settings.progress(trial + 1, trials)
-    figure = diagrams.penalties(
+    figure = figures.penalties(
         trained[0],
         {policy: of(rows, Game(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
         {policy: mean_errors(rows, policy, budgets) for policy in RIVALS},

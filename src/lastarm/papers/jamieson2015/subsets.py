@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import sqrt
 from statistics import median
+from typing import Any
 
 import numpy as np
 
-from lastarm.papers.jamieson2015 import diagrams, figures
-from lastarm.papers.jamieson2015.descent import RIVALS, Row, SubsetRegression, Table
-from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.searches import searched
+from lastarm.batched.arrays import Array
+from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015.descent import RIVALS, Models, Row, Table, descend
+from lastarm.papers.jamieson2015.experiments import searched
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.space import Configs
@@ -33,6 +36,55 @@ which on it finds that subset with all budgets tried, which double from n⌈log�
 two fails with the last, the next, untried, is taken for it; where both do, the trial is left out.
 Halving needs less if the median of uniform allocation's need over halving's is at least 2; "in
 part" is more than 1. {trials} trials for each q, each with data of its own."""
+
+
+class SubsetRegression:
+    """Least squares on a subset of the features; the config is `{"features": [j, …]}`.
+
+    With the sample (x, y) after t others the step is w ← w − (w·x − y)x / (c(t + t_0)), where c is
+    the least eigenvalue of the features' second moments on TRAIN, all features together, so that
+    it is none too large for any subset, and c·t_0 the greatest |x|². The loss is the mean squared
+    error on VAL.
+    """
+
+    def __init__(self, train: Table, val: Table, *, seed: int) -> None:
+        self._train, self._val, self._seed = train, val, seed
+        X, _ = train
+        self._c = float(np.linalg.eigvalsh(X.T @ X / len(X))[0])
+        self._t_0 = float((X**2).sum(axis=1).max()) / self._c
+
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Models:
+        """Weights of 0; the arms' seeds are not needed."""
+        chosen = np.array([config["features"] for config in configs])
+        return Models.begun(chosen, chosen.shape[1])
+
+    def train(self, batch: Models, arms: Sequence[int], pulls: int) -> None:
+        """Steps against the gradient of (w·x − y)²/2."""
+        descend(batch, arms, pulls, (self._train, self._seed), self._step)
+
+    def _step(self, models: Models, x: Array, y: float, t: int) -> None:
+        seen = x[models.chosen]
+        error = (models.weights * seen).sum(axis=1) - y
+        models.weights -= (error / (self._c * (t + self._t_0)))[:, np.newaxis] * seen
+
+    def losses(self, batch: Models, arms: Sequence[int]) -> Array:
+        """The mean squared errors on VAL."""
+        X, y = self._val
+        now = batch.rows(arms)
+        errors = np.einsum("rad,ad->ra", X[:, now.chosen], now.weights) - y[:, np.newaxis]
+        return np.asarray((errors**2).mean(axis=0))
+
+    def take(self, batch: Models, arm: int) -> Models:
+        """A copy of its row."""
+        return batch.rows([arm])
+
+    def gather(self, ones: Sequence[Models]) -> Models:
+        """Their rows."""
+        return Models.gathered(ones)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The sha256 of the data, and the seed."""
+        return {"data": fingerprint([*self._train, *self._val]), "seed": self._seed}
 
 
 def subsets(settings: Settings) -> Part:
@@ -65,7 +117,7 @@ def subsets(settings: Settings) -> Part:
                     | {"found": found.arm == best, "loss": round(found.loss, 9)}
                 )
         settings.progress(done, len(games))
-    figures.save(diagrams.found(rows), settings.out, "subsets")
+    figures.save(figures.found(rows), settings.out, "subsets")
     part = Part(
         "subsets",
         "Example 1: the best subset of features",

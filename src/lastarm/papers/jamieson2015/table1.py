@@ -8,8 +8,8 @@ from math import log2
 from typing import NamedTuple
 
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.parts import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.worst_case import Row, played
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.theorems import Row, played
 from lastarm.policies import EXP3, POLICIES
 from lastarm.report.figures.palette import LABELS
 

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from lastarm.events import Pull
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.experiments import SVM
-from lastarm.papers.jamieson2015.parts import Claim, Part, Settings, command, write
-from lastarm.papers.jamieson2015.searches import searched
+from lastarm.papers.jamieson2015.experiments import SVM, searched
+from lastarm.papers.jamieson2015.page import Claim, Part, Settings, command, write
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 from lastarm.trainers import arm_seed
