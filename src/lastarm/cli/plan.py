@@ -15,7 +15,7 @@ from lastarm.cli import display
 from lastarm.cli.options import policy_of, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
-from lastarm.policies import HorizonHalving, Hyperband, SuccessiveHalving
+from lastarm.policies import Hyperband
 from lastarm.policies.hyperband import brackets
 from lastarm.policies.named import name_of
 from lastarm.policies.parts.budgeted import Budgeted
@@ -78,8 +78,7 @@ def plan(
     name = name_of(policy, max_pulls)
     chosen = policy_of(name, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
     planned = chosen.plan()
-    literal = isinstance(chosen, SuccessiveHalving) and chosen.eta == 2
-    settling = tolerated_settling(chosen.arms, chosen.budget) if literal else {}
+    settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
     given = (workers, seconds_per_pull, seconds_per_look)
     foreseen = _forecast(chosen, *given) if any(value is not None for value in given) else None
     if as_json:
@@ -95,8 +94,8 @@ def plan(
         f"{most}{planned.pulls:,} pulls of a budget of {chosen.budget:,}, "
         f"{planned.observations:,} looks at a loss."
     )
-    if isinstance(chosen, HorizonHalving) and planned.exact:
-        _drawn(chosen, planned)
+    for remark in chosen.plan_remarks(planned):
+        display.say(remark)
     if not planned.exact:
         display.say(
             f"{chosen} decides by what it sees, so this is all that can be said beforehand."
@@ -124,19 +123,6 @@ def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> U
     )
 
 
-def _drawn(chosen: HorizonHalving, planned: Plan) -> None:
-    if chosen.drawn < chosen.arms:
-        display.say(
-            f"It draws {chosen.drawn:,} of {chosen.arms:,} arms: more of them, each trained less, "
-            "are expected to be worth less with this budget."
-        )
-    if planned.pulls == chosen.arms * chosen.max_pulls < chosen.budget:
-        display.say(
-            f"Every arm is trained as far as it may be; {chosen.budget - planned.pulls:,} pulls "
-            "stay unspent."
-        )
-
-
 def _time(foreseen: Utilisation, exact: bool) -> str:
     spelled = str(timedelta(seconds=round(foreseen.seconds)))
     number = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
@@ -149,7 +135,7 @@ def _time(foreseen: Utilisation, exact: bool) -> str:
 
 def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:
     described = describe(chosen)
-    answer = {
+    return {
         "policy": described.pop("name"),
         **described,
         "rungs": [dataclasses.asdict(rung) for rung in planned.rungs],
@@ -157,15 +143,8 @@ def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dic
         "observations": planned.observations,
         "exact": planned.exact,
         "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
+        **chosen.plan_details(),
     }
-    if isinstance(chosen, HorizonHalving):
-        answer["drawn"] = chosen.drawn
-    if isinstance(chosen, Hyperband):
-        answer["brackets"] = [
-            {"arms": bracket.arms, "levels": bracket.levels, "pulls": bracket.pulls}
-            for bracket in chosen.brackets()
-        ]
-    return answer
 
 
 def _rungs(planned: Plan, title: str) -> Table:

@@ -18,9 +18,10 @@ from lastarm.cli import display
 from lastarm.cli.options import policy_of, policy_options, whole
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull
-from lastarm.policies import ASHA, POLICIES
+from lastarm.policies import POLICIES
 from lastarm.policies.named import name_of, takes
 from lastarm.policies.parts.budgeted import Budgeted
+from lastarm.policy import Rounds
 from lastarm.result import Result
 from lastarm.runners import Arms, Serial
 from lastarm.searching import search
@@ -175,10 +176,10 @@ class CurveTable:
     def play(self, policy: Budgeted, journal: str | None = None) -> Played:
         """Play a policy to its end, or until it is stopped."""
         rows = self.rows
-        asynchronous = isinstance(policy, ASHA)
-        if asynchronous:  # it begins arms one by one, so the file's order must not matter
+        in_rounds = isinstance(policy, Rounds)
+        if not in_rounds:  # it begins arms one by one, so the file's order must not matter
             rows = np.random.default_rng(self.seed).permutation(rows).tolist()
-        group = 1 if asynchronous or self.curves.seconds_per_pull else GROUP
+        group = 1 if not in_rounds or self.curves.seconds_per_pull else GROUP
         reached: dict[int, int] = {}
 
         def note(event: Event) -> None:

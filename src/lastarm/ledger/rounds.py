@@ -6,7 +6,6 @@ level already, the policy knows: it is deterministic in what it is told.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,9 @@ from typing import Any
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Extended, Failure, Loss, Pull, Told
-from lastarm.policies import POLICIES
-from lastarm.policies.named import make_policy
+from lastarm.policies.named import from_header
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import is_healthy
-
-MOST_ARMS = 10**5  # a header may be anybody's, and claim as many as it likes
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ def rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[Round]
     >>> [(one.level, one.arms) for one in rounds_of(halving, seen)]
     [(2, {0, 1, 2, 3}), (6, {0, 1})]
     """
-    walked = _made(policy)
+    walked = from_header(policy)
     told: dict[Pull, Told] = {
         event.pull: event
         for event in events
@@ -65,7 +61,7 @@ def rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[Round]
         level = max((pull.upto for pull in news or asked), default=0)
         rounds.append(Round(stretch, level, news, already))
 
-    if walked is None:
+    if not isinstance(walked, InRounds):
         return []
     walked.watch = note
     try:
@@ -87,18 +83,3 @@ def rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[Round]
         del rounds[-1]
     asked = {pull for one in rounds for pull in one.pulls}
     return rounds if begun <= asked else []
-
-
-def _made(described: Mapping[str, Any]) -> InRounds | None:
-    """The policy that is described, if it is one of lastarm's that go round by round."""
-    name, arms = described.get("name"), described.get("arms")
-    if not isinstance(name, str) or name not in POLICIES:
-        return None
-    if not isinstance(arms, int) or arms > MOST_ARMS:
-        return None
-    arguments = {field.name for field in dataclasses.fields(POLICIES[name])}
-    try:
-        made = make_policy(name, {key: described[key] for key in arguments & described.keys()})
-    except InvalidArgument:
-        return None
-    return made if isinstance(made, InRounds) else None

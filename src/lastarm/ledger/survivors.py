@@ -10,12 +10,8 @@ from math import isfinite
 
 from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
 from lastarm.ledger.rounds import Round, rounds_of
+from lastarm.policies.named import facts_of
 from lastarm.policy import ranking
-
-NO_RUNGS = ("lucb", "lil-ucb", "exp3")  # they pull an arm or two at a time
-NO_WAITING = (*NO_RUNGS, "asha")  # they do not go round by round, and never begin anew
-BRACKETED = ("hyperband", "doubling")  # they begin anew, at levels that they had before
-SOME_ARMS = ("hyperband",)  # and those of them that do so with arms that they draw
 
 
 @dataclass
@@ -87,9 +83,10 @@ class Course:
         self._at: dict[int, Rung] = {}  # level → its rung, where no rounds are known
         budgets = [event.budget for event in events if isinstance(event, Extended)]
         policy = next((event.policy for event in events if isinstance(event, Opened)), {})
-        if policy.get("name") not in NO_RUNGS:
+        facts = facts_of(str(policy.get("name")))
+        if facts.has_rungs:
             rounds = rounds_of(policy, events)
-            self._lay_out(rounds, begins_anew=policy.get("name") in BRACKETED)
+            self._lay_out(rounds, begins_anew=facts.begins_anew)
             budgets = budgets[rounds[-1].stretch - 1 :] if rounds else budgets
         self.waiting = budgets  # that were given and not yet used
         for event in events:

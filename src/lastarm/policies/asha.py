@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from itertools import pairwise
+from math import isfinite
 from typing import ClassVar
 
 from lastarm.arguments import whole_number
 from lastarm.errors import NotAsked
-from lastarm.events import Loss, Pull, Told
-from lastarm.policies.parts.budgeted import Budgeted
+from lastarm.events import Failure, Loss, Pull, Told
+from lastarm.policies.parts.budgeted import Budgeted, Curves
 from lastarm.policies.parts.integers import floor_log
-from lastarm.policy import is_healthy, lowest
+from lastarm.policy import is_healthy, lowest, ranking
 
 
 class Promotions:
@@ -92,6 +95,8 @@ class ASHA(Budgeted):
 
     name: ClassVar[str] = "asha"
     adaptive: ClassVar[bool] = True
+    drops: ClassVar[bool] = False
+    why_higher: ClassVar[str] = "asha does not wait: it had gone on when fewer arms had been seen."
     max_pulls: int
     eta: int = 3
 
@@ -185,3 +190,23 @@ class ASHA(Budgeted):
         """One arm at the first level; those that no longer fit do not begin."""
         first: int = self.max_pulls // self.eta ** floor_log(self.max_pulls, self.eta)
         return first
+
+    def nothing_left(
+        self, curves: Curves, failures: Mapping[int, Failure], pulls: int
+    ) -> str | None:
+        """All arms may have begun, and the best of each level may have gone on from it."""
+        if (reason := super().nothing_left(curves, failures, pulls)) or self.arms == 1:
+            return reason
+        reached = {arm: curve[-1][0] for arm, curve in curves.items()}
+        reached |= {arm: failure.pull.upto for arm, failure in failures.items()}
+        losses: dict[int, dict[int, float]] = {}
+        for arm, curve in curves.items():
+            for level, loss in curve:
+                losses.setdefault(level, {})[arm] = loss
+        failed = Counter(failure.pull.upto for failure in failures.values())
+        for level, there in losses.items():
+            finite = {arm: loss for arm, loss in there.items() if isfinite(loss)}
+            best = ranking(finite)[: (len(there) + failed[level]) // self.eta]
+            if level < self.max_pulls and any(reached[arm] <= level for arm in best):
+                return None
+        return "no arm is left to begin or to promote" if len(reached) == self.arms else None

@@ -59,6 +59,7 @@ class Doubling(InRounds):
     """
 
     name: ClassVar[str] = "doubling"
+    begins_anew: ClassVar[bool] = True
     adaptive: ClassVar[bool] = True
     of: str = SuccessiveHalving.name
 

@@ -73,6 +73,14 @@ class EnvelopeHalving(HorizonHalving):
     """
 
     name: ClassVar[str] = "envelope-halving"
+    who_goes_on: ClassVar[str] = (
+        "Those go on that are expected lowest next, by how their curves fell so far: a steep one "
+        "may pass over a flat one with a lower loss."
+    )
+    why_higher: ClassVar[str] = (
+        "envelope-halving goes by what it expects of each curve, and that one had fallen more "
+        "since the rung before."
+    )
 
     def choice(self) -> Choice:
         """Who goes on: those that are expected lowest."""

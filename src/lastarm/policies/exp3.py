@@ -111,6 +111,8 @@ class EXP3(InRounds):
 
     name: ClassVar[str] = "exp3"
     adaptive: ClassVar[bool] = True
+    has_rungs: ClassVar[bool] = False
+    drops: ClassVar[bool] = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lastarm.arguments import Number, plain, rational, whole_number
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost, entering, levels
+from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]
@@ -113,6 +114,25 @@ class HorizonHalving(InRounds):
 
     def _worth_drawing(self) -> tuple[int, Fraction]:
         return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta)
+
+    def plan_remarks(self, plan: Plan) -> list[str]:
+        """Whether it leaves out arms, or some of the budget."""
+        said = []
+        if plan.exact and self.drawn < self.arms:
+            said.append(
+                f"It draws {self.drawn:,} of {self.arms:,} arms: more of them, each trained less, "
+                "are expected to be worth less with this budget."
+            )
+        if plan.exact and plan.pulls == self.arms * self.max_pulls < self.budget:
+            said.append(
+                f"Every arm is trained as far as it may be; {self.budget - plan.pulls:,} pulls "
+                "stay unspent."
+            )
+        return said
+
+    def plan_details(self) -> dict[str, Any]:
+        """How many arms are drawn."""
+        return {"drawn": self.drawn}
 
     def algorithm(self) -> Algorithm:
         """Halving, with all of the budget for pulls."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from lastarm.arguments import whole_number
-from lastarm.events import Pull
-from lastarm.policies.parts.budgeted import InRounds
+from lastarm.events import Failure, Pull
+from lastarm.policies.parts.budgeted import Curves, InRounds
 from lastarm.policies.parts.integers import ceil_div, floor_log
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
@@ -112,6 +112,8 @@ class Hyperband(InRounds):
     """
 
     name: ClassVar[str] = "hyperband"
+    begins_anew: ClassVar[bool] = True
+    draws_anew: ClassVar[bool] = True
     max_pulls: int
     eta: int = 3
     seed: int = 0
@@ -144,6 +146,27 @@ class Hyperband(InRounds):
             return super().plan()
         pulls = sum(bracket.pulls for bracket in opened)
         return Plan((), pulls, sum(bracket.observations for bracket in opened), exact=False)
+
+    def plan_details(self) -> dict[str, Any]:
+        """The brackets that are opened."""
+        opened = [
+            {"arms": bracket.arms, "levels": bracket.levels, "pulls": bracket.pulls}
+            for bracket in self.brackets()
+        ]
+        return {"brackets": opened}
+
+    def nothing_left(
+        self, curves: Curves, failures: Mapping[int, Failure], pulls: int
+    ) -> str | None:
+        """Its budget may have been enough for all brackets."""
+        every = [
+            bracket._replace(arms=min(bracket.arms, self.arms))
+            for bracket in brackets(self.max_pulls, self.eta)
+        ]
+        if reason := super().nothing_left(curves, failures, pulls):
+            return reason
+        enough = sum(bracket.pulls for bracket in every) <= self.budget
+        return "all brackets have been run" if enough else None
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

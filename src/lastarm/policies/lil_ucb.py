@@ -92,6 +92,9 @@ class LilUCB(Confidence):
     """
 
     name: ClassVar[str] = "lil-ucb"
+    has_rungs: ClassVar[bool] = False
+    drops: ClassVar[bool] = False
+    ends_when_sure: ClassVar[bool] = True
     constants: str = "heuristic"
 
     def __post_init__(self) -> None:

@@ -68,6 +68,9 @@ class LUCB(Confidence):
     """
 
     name: ClassVar[str] = "lucb"
+    has_rungs: ClassVar[bool] = False
+    drops: ClassVar[bool] = False
+    ends_when_sure: ClassVar[bool] = True
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

@@ -9,8 +9,10 @@ from typing import Any
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES
 from lastarm.policies.horizon_halving import HorizonHalving
-from lastarm.policies.parts.budgeted import Budgeted
+from lastarm.policies.parts.budgeted import Budgeted, Facts
 from lastarm.policies.successive_halving import SuccessiveHalving
+
+MOST_ARMS = 10**5  # of a header, which may claim any number of them
 
 
 def name_of(given: Any, max_pulls: Any) -> str:
@@ -27,6 +29,33 @@ def name_of(given: Any, max_pulls: Any) -> str:
             "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
         )
     return given
+
+
+def facts_of(name: str) -> type[Facts]:
+    """What is known of the policy of that name; if it is unknown here, what is true of most."""
+    return POLICIES.get(name, Facts)
+
+
+def from_header(described: Mapping[str, Any]) -> Budgeted | None:
+    """The policy that the header of a journal describes, if it can be had here.
+
+    It is None if its name or its version is unknown here, or if its arguments are not valid: a
+    header may be anybody's.
+
+    >>> from_header({"name": "asha", "arms": 9, "budget": 99, "max_pulls": 9, "sampler": "Forest"})
+    ASHA(arms=9, budget=99, max_pulls=9, eta=3)
+    >>> from_header({"name": "asha", "version": 3, "arms": 9, "budget": 99, "max_pulls": 9})
+    """
+    kind, arms = POLICIES.get(str(described.get("name"))), described.get("arms")
+    if not kind or described.get("version", 1) != kind.version:
+        return None
+    if not isinstance(arms, int) or arms > MOST_ARMS:
+        return None
+    known = {field.name for field in dataclasses.fields(kind)} & described.keys()
+    try:
+        return make_policy(kind.name, {name: described[name] for name in known})
+    except InvalidArgument:
+        return None
 
 
 def takes(name: str, argument: str) -> bool:

@@ -49,6 +49,7 @@ class SuccessiveElimination(Confidence):
     """
 
     name: ClassVar[str] = "successive-elimination"
+    ends_when_sure: ClassVar[bool] = True
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

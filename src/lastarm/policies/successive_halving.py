@@ -59,6 +59,11 @@ class SuccessiveHalving(InRounds):
         """The figure."""
         return successive_halving(range(self.arms), self.budget, self.eta)
 
+    @property
+    def theorem_1_holds(self) -> bool:
+        """The figure keeps the better half."""
+        return self.eta == 2
+
     def least_budget(self, arms: int) -> int:
         """n·⌈log n⌉, where r_0 becomes 1."""
         return arms * max(1, ceil_log(arms, self.eta))

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import isfinite
 from typing import Any, Protocol
 
 from lastarm.events import Failure
 from lastarm.ledger import Spent, Stretch
-from lastarm.policies.hyperband import brackets
-from lastarm.policy import ranking
+from lastarm.policies.named import from_header
 from lastarm.report.phrases import apart
-
-SURE = ("successive-elimination", "lucb", "lil-ucb")  # they may end before their budget does
-MOST_PULLS = 10**9  # of an arm; a header that says more is no search's
 
 
 class Known(Protocol):
@@ -74,60 +68,19 @@ def nothing_left(policy: Mapping[str, Any], known: Known) -> str | None:
 
     >>> from lastarm.events import Loss, Pull
     >>> from lastarm.ledger import Ledger
-    >>> policy = {"name": "asha", "arms": 3, "max_pulls": 3, "eta": 3}
+    >>> policy = {"name": "asha", "arms": 3, "budget": 5, "max_pulls": 3, "eta": 3}
     >>> first = [Loss(Pull(arm, upto=1), arm / 4) for arm in range(3)]
     >>> nothing_left(policy, Ledger(first))
     >>> nothing_left(policy, Ledger([*first, Loss(Pull(0, upto=3), 0.5)]))
     'no arm is left to begin or to promote'
     """
-    if (reason := _has_ended(policy, known)) or len(known.stretches) < 2:
+    budget = known.stretches[-1].budget if known.stretches else policy.get("budget")
+    made = from_header({**policy, "budget": budget})
+    if made and (reason := made.nothing_left(known.curves, known.failures, known.spent.pulls)):
         return reason
+    if len(known.stretches) < 2:
+        return None
     before, last = known.stretches[-2:]
     if last.before.pulls == known.spent.pulls and last.budget >= 2 * before.budget:
         return f"to go from {before.budget:,} to {last.budget:,} did nothing either"
     return None
-
-
-def _has_ended(policy: Mapping[str, Any], known: Known) -> str | None:
-    """The reason that is known of the policy."""
-    curves, failures, pulls = known.curves, known.failures, known.spent.pulls
-    name = policy.get("name")
-    arms, most, eta = (policy.get(word) for word in ("arms", "max_pulls", "eta"))
-    budget = known.stretches[-1].budget if known.stretches else 0
-    if not isinstance(arms, int) or arms < 1:
-        return None
-    if name in SURE and budget - pulls >= arms:
-        return "it ended by itself, before its budget did"
-    if not isinstance(most, int) or not 0 < most <= MOST_PULLS:
-        return None
-    if len(curves.keys() | failures.keys()) == arms and all(
-        curve[-1][0] >= most or not isfinite(curve[-1][1])
-        for arm, curve in curves.items()
-        if arm not in failures
-    ):
-        return f"every arm has had its {most:,} pulls"
-    if not isinstance(eta, int) or eta < 2:
-        return None
-    if name == "hyperband":
-        every = [bracket._replace(arms=min(bracket.arms, arms)) for bracket in brackets(most, eta)]
-        return "all brackets have been run" if sum(b.pulls for b in every) <= budget else None
-    if name == "asha" and arms > 1 and _all_promoted(arms, most, eta, known):
-        return "no arm is left to begin or to promote"
-    return None
-
-
-def _all_promoted(arms: int, most: int, eta: int, known: Known) -> bool:
-    """Whether all arms have begun, and the best of each level have gone on from it."""
-    reached = {arm: curve[-1][0] for arm, curve in known.curves.items()}
-    reached |= {arm: failure.pull.upto for arm, failure in known.failures.items()}
-    losses: dict[int, dict[int, float]] = {}
-    for arm, curve in known.curves.items():
-        for level, loss in curve:
-            losses.setdefault(level, {})[arm] = loss
-    failed = Counter(failure.pull.upto for failure in known.failures.values())
-    for level, there in losses.items():
-        finite = {arm: loss for arm, loss in there.items() if isfinite(loss)}
-        best = ranking(finite)[: (len(there) + failed[level]) // eta]
-        if level < most and any(reached[arm] <= level for arm in best):
-            return False
-    return len(reached) == arms

@@ -53,7 +53,6 @@ from lastarm.trainers import arm_seed
 from lastarm.trainers.splits import split
 
 Array = NDArray[np.float64]
-MAY_STOP = ("successive-elimination", "lucb", "lil-ucb")
 
 
 @dataclass(eq=False)
@@ -77,7 +76,7 @@ class InThePaper(InRounds):
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level.values())
-        if left and self.of in MAY_STOP:
+        if left and policy.ends_when_sure:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._losses)[0]
 

@@ -1,21 +1,41 @@
-"""What all policies share: their arms and their budget, the check of them, and the plan."""
+"""What all policies share: their arms and their budget, the plan, and what a reader has to know.
+
+All that is particular to one policy stands in its file. What the command and the report have to
+know of it is an attribute or a method here, with what is true of most policies as the default.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
 from lastarm.arguments import require_budget, whole_number
-from lastarm.events import Pull
+from lastarm.events import Failure, Pull
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, Policy, Rounds
 
+Curves = Mapping[int, Sequence[tuple[int, float]]]
+"""What was seen of each arm: (level, loss), in order."""
+
+
+class Facts:
+    """What one has to know of a policy to tell of a search by it; here, what is true of most."""
+
+    has_rungs: ClassVar[bool] = True  # whether it compares arms that it brought to one level
+    drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
+    begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
+    draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
+    ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
+    who_goes_on: ClassVar[str] = "The best go on."
+    why_higher: ClassVar[str] = ""  # why an arm may go on in place of one with a lower loss
+
 
 @dataclass(eq=False)
-class Budgeted(Policy):
+class Budgeted(Facts, Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
     name: ClassVar[str]
@@ -53,6 +73,41 @@ class Budgeted(Policy):
     def most_observations(self) -> int:
         """How many losses it may look at: no more than it makes pulls, unless it knows better."""
         return self.budget
+
+    def plan_remarks(self, plan: Plan) -> list[str]:
+        """Sentences for people who read its plan."""
+        return []
+
+    def plan_details(self) -> dict[str, Any]:
+        """What its plan has besides, for programs that read it."""
+        return {}
+
+    @property
+    def theorem_1_holds(self) -> bool:
+        """Whether it is the algorithm that Theorem 1 of the paper is about, without a change."""
+        return False
+
+    def nothing_left(
+        self, curves: Curves, failures: Mapping[int, Failure], pulls: int
+    ) -> str | None:
+        """Why a search that has ended would do nothing with more budget, where that is known.
+
+        `curves` and `failures` are what it has seen, and `pulls` what it has booked in all.
+        """
+        if self.ends_when_sure and self.budget - pulls >= self.arms:
+            return "it ended by itself, before its budget did"
+        most: int | None = getattr(self, "max_pulls", None)
+        if (
+            most
+            and len(curves.keys() | failures.keys()) == self.arms
+            and all(
+                curve[-1][0] >= most or not isfinite(curve[-1][1])
+                for arm, curve in curves.items()
+                if arm not in failures
+            )
+        ):
+            return f"every arm has had its {most:,} pulls"
+        return None
 
 
 @dataclass(eq=False)

@@ -9,16 +9,13 @@ from math import isfinite
 
 from lastarm.events import Pull
 from lastarm.ledger import Ledger
-from lastarm.ledger.survivors import NO_RUNGS, NO_WAITING, SOME_ARMS, Course, Rung
+from lastarm.ledger.survivors import Course, Rung
+from lastarm.policies.named import facts_of
+from lastarm.policies.parts.budgeted import Facts
 from lastarm.report.phrases import apart, clean, counted
 from lastarm.theory.audit import Audit, Elimination
 
 MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere
-WHY_HIGHER = {  # policy → why an arm with a higher loss may go on
-    "asha": "asha does not wait: it had gone on when fewer arms had been seen.",
-    "envelope-halving": "envelope-halving goes by what it expects of each curve, and that one had "
-    "fallen more since the rung before.",
-}
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,11 @@ class Stories:
     state: str
     policy: str
     audit: Audit | None
+
+    @cached_property
+    def facts(self) -> type[Facts]:
+        """What is known of its policy."""
+        return facts_of(self.policy)
 
     def fate(self, arm: int) -> str:
         """In a word or two."""
@@ -82,7 +84,7 @@ class Stories:
 
     def where(self, rung: Rung) -> str:
         """What a rung is called."""
-        if self.policy in NO_RUNGS:
+        if not self.facts.has_rungs:
             return f"{counted(rung.level, 'pull')}"
         name = f"rung {rung.number}"
         if self.brackets > 1:
@@ -111,7 +113,7 @@ class Stories:
             if level == self.answer.upto
             else [f"Trained further, it had {latest:.6g} after {counted(level, 'pull')}."]
         )
-        if rungs and self.policy not in NO_RUNGS:
+        if rungs and self.facts.has_rungs:
             worst = max(rungs, key=lambda rung: rung.places[arm])
             first = sum(rung.places[arm] == 1 for rung in rungs)
             story.append(
@@ -134,7 +136,7 @@ class Stories:
     def _place(self, arm: int, what: str) -> str:
         rung = self._last_seen(arm)
         said, loss = f"{what} {self.where(rung)}", f"a loss of {rung.losses[arm]:.6g}"
-        if self.policy in NO_RUNGS:
+        if not self.facts.has_rungs:
             return f"{said}, with {loss}."
         place = f"place {rung.places[arm]:,} of {len(rung.losses):,}"
         had = ", which it had already" if arm in rung.already else ""
@@ -158,7 +160,7 @@ class Stories:
         winner = self.answer.arm
         rung = self._last_seen(arm)
         mine = rung.losses[arm]
-        if self.policy in NO_RUNGS:
+        if not self.facts.has_rungs:
             level, now = self.ledger.curves[winner][-1]
             return [
                 f"{self.policy} then gave its pulls to arms that seemed better or less certain. "
@@ -178,9 +180,8 @@ class Stories:
         who = "the last of them" if len(rung.went_on) > 1 else "that one"
         went = f"{counted(len(rung.went_on), 'arm')} went on"
         if rung.losses[last] > mine:
-            why = WHY_HIGHER.get(
-                self.policy, f"{self.policy or 'the policy'} does not go by this loss alone."
-            )
+            said = f"{self.policy or 'the policy'} does not go by this loss alone."
+            why = self.facts.why_higher or said
             _, theirs = apart(mine, rung.losses[last])
             return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
         return [f"{went}; {who}, arm {last}, {_compared(mine, rung.losses[last])}"]
@@ -212,11 +213,11 @@ class Stories:
         """Whether it may still go on: the search has not ended, and nobody has passed it yet."""
         if self.state == "complete":
             return False
-        if arm in self.course.under_way or self.policy in NO_WAITING:
+        if arm in self.course.under_way or not self.facts.drops:
             return True
         newest = self.course.rungs[-1]
         rung = self.course.rungs_of[arm][-1]
-        if self.policy not in SOME_ARMS and (
+        if not self.facts.draws_anew and (
             self.course.waiting or (newest.number == 1 and newest is not self.course.rungs[0])
         ):
             return True  # all have another chance
@@ -224,7 +225,7 @@ class Stories:
         return same and rung.number >= newest.number - 1
 
     def _at_the_end(self, arm: int) -> bool:
-        return self.policy in NO_RUNGS or self._last_seen(arm).last_to_go_on is None
+        return not self.facts.has_rungs or self._last_seen(arm).last_to_go_on is None
 
     def _last_seen(self, arm: int) -> Rung:
         return next(rung for rung in reversed(self.course.rungs_of[arm]) if arm in rung.places)

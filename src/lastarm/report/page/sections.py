@@ -10,7 +10,7 @@ from math import ceil, isfinite
 from typing import Any
 
 from lastarm.ledger import Ledger, Spent, Utilisation
-from lastarm.ledger.survivors import NO_RUNGS, Course, Rung
+from lastarm.ledger.survivors import Course, Rung
 from lastarm.ledger.timeline import Timeline
 from lastarm.report.page.arm_stories import Stories, closeness
 from lastarm.report.page.axes import axis
@@ -24,19 +24,15 @@ MOST_FAILURES = 50
 MOST_SIGNS = 6_000  # of a traceback: its end, where the error is
 MOST_ELIMINATIONS = 10
 MOST_DOTS = 2_000
-WHO_GOES_ON = {  # policy → what it goes by, if not by losses alone
-    "envelope-halving": "Those go on that are expected lowest next, by how their curves fell so "
-    "far: a steep one may pass over a flat one with a lower loss.",
-}
 
 
 def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
     """What happened at each rung; where there are very many, some next to each other are one."""
     words = "A rung is a level that arms are brought to and compared at. "
-    words += WHO_GOES_ON.get(stories.policy, "The best go on.")
+    words += stories.facts.who_goes_on
     if not course.rungs:
         words = "No arm has been pulled yet."
-    elif stories.policy in NO_RUNGS:
+    elif not stories.facts.has_rungs:
         words = (
             f"{stories.policy} has no rungs: it pulls an arm or two at a time. This is how many "
             "arms it took to each number of pulls."
@@ -51,7 +47,7 @@ def narrowing(course: Course, stories: Stories) -> dict[str, Any]:
             told.append(_rung(inside[start : start + size], stories))
     return {
         "words": words,
-        "compared": stories.policy not in NO_RUNGS,
+        "compared": stories.facts.has_rungs,
         "rungs": told,
         "came": _came(course),
     }
