@@ -25,9 +25,9 @@ from lastarm import (
 from lastarm.batched import Single, SomeFailed, Together
 from lastarm.batched.completion import MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
-from lastarm.batched.pegasos import POINTS
+from lastarm.batched.kernels.pegasos import POINTS
 from lastarm.batched.ridge import RidgeRegression
-from lastarm.batched.samples import order
+from lastarm.batched.sample_order import order
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Pull
 from lastarm.runners import Arms, MakeRunner

@@ -25,11 +25,11 @@ from lastarm import Choice, LogUniform, SuccessiveHalving, search
 from lastarm.batched import Single
 from lastarm.batched.linear import LinearModels
 from lastarm.batched.linear_arms import FEW, LOSSES
-from lastarm.batched.samples import order
+from lastarm.batched.sample_order import order
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch
-from lastarm.sklearn.linear_together import LinearTogether
-from lastarm.sklearn.supported import why_not, why_not_these
+from lastarm.sklearn.batched_sgd import LinearTogether
+from lastarm.sklearn.batched_sgd_support import why_not, why_not_these
 from lastarm.space import draw
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer

@@ -35,7 +35,7 @@ from lastarm import ASHA, LogUniform, SuccessiveHalving, search
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.policies import POLICIES
 from lastarm.sklearn import AllFitsFailed, HalvingSearch
-from lastarm.sklearn.linear_together import LinearTogether
+from lastarm.sklearn.batched_sgd import LinearTogether
 from lastarm.trainers.estimators import Estimator
 
 X, y = load_digits(return_X_y=True)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting
 from lastarm.batched.factorisations import Factorisations, Piece, Shape
-from lastarm.batched.factors import mean_squared_error
-from lastarm.batched.samples import passes
+from lastarm.batched.kernels.factorisation_steps import mean_squared_error
+from lastarm.batched.sample_order import passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
 from lastarm.trainers import Config

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.factors import LINE, place, put_back, steps, steps_together
-from lastarm.batched.packs import REGISTER
+from lastarm.batched.kernels.factorisation_steps import (
+    LINE,
+    place,
+    put_back,
+    steps,
+    steps_together,
+)
+from lastarm.batched.kernels.simd import REGISTER
 
 WORTH = 32  # ratings for each row of the factors, from which on it pays to move these twice
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, signs, tables
+from lastarm.batched.kernels.block_products import BLOCK
 from lastarm.batched.linear_arms import Lines, Rule
-from lastarm.batched.products import BLOCK
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
 from lastarm.trainers import Config

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.arguments import as_float
-from lastarm.batched import descent, judging, slopes
 from lastarm.batched.arrays import Array
-from lastarm.batched.few import descend_few
-from lastarm.batched.samples import passes
+from lastarm.batched.kernels import descent, linear_errors, loss_gradients
+from lastarm.batched.kernels.descent_few import descend_few
+from lastarm.batched.sample_order import passes
 from lastarm.errors import InvalidArgument
 
 LOSSES = {
-    "hinge": slopes.HINGE,
-    "perceptron": slopes.PERCEPTRON,
-    "squared_hinge": slopes.SQUARED_HINGE,
-    "modified_huber": slopes.MODIFIED_HUBER,
-    "log_loss": slopes.LOG,
-    "squared_error": slopes.SQUARED,
+    "hinge": loss_gradients.HINGE,
+    "perceptron": loss_gradients.PERCEPTRON,
+    "squared_hinge": loss_gradients.SQUARED_HINGE,
+    "modified_huber": loss_gradients.MODIFIED_HUBER,
+    "log_loss": loss_gradients.LOG,
+    "squared_error": loss_gradients.SQUARED,
 }
 RATES = ("constant", "invscaling", "optimal", "paper")
 FEW = 24  # models, for whom it pays to take them one by one within a block
@@ -210,7 +210,9 @@ class Lines:
 
     def mean_squared_errors(self, X: Array, Y: Array) -> NDArray[np.float64]:
         """Of each model, on its column of targets."""
-        return judging.squared_errors(self.weights, self.intercepts, self.which, X, Y) / len(X)
+        return linear_errors.squared_errors(self.weights, self.intercepts, self.which, X, Y) / len(
+            X
+        )
 
     def mistakes(self, X: Array, labels: NDArray[np.int64], targets: int) -> NDArray[np.int64]:
         """How many rows the models of each arm, which follow one another, take for another class.
@@ -218,7 +220,7 @@ class Lines:
         With one model an arm the classes are 0 and 1, and it is for 1 where it is above 0; else
         the highest of them decides.
         """
-        return judging.mistakes(self.weights, self.intercepts, X, labels, targets)
+        return linear_errors.mistakes(self.weights, self.intercepts, X, labels, targets)
 
 
 def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -28,8 +28,8 @@ from lastarm.policy import Policy
 from lastarm.result import Result
 from lastarm.searching import search
 from lastarm.sklearn.arms import policy_and_configs
+from lastarm.sklearn.batched_sgd_support import together
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.sklearn.supported import together
 from lastarm.space import Configs, Space
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.compiled import compiled
-from lastarm.batched.products import BLOCK, padded, predict
+from lastarm.batched.kernels.block_products import BLOCK, padded, predict
+from lastarm.batched.kernels.compiled import compiled
 
 
 @compiled

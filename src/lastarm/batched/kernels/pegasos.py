@@ -13,8 +13,8 @@ from math import exp, log
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.compiled import compiled, contracted, reassociated
-from lastarm.batched.powers import powers
+from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
+from lastarm.batched.kernels.powers_of_two import powers
 
 SAMPLES = 8  # in a block: as many sums as stay in registers
 POINTS = 256  # at a time: what κ makes of them and the block stays in the first cache

@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 from lastarm.batched.arrays import Array
 from lastarm.batched.linear_arms import Lines, Rule
 from lastarm.errors import InvalidArgument
+from lastarm.sklearn.batched_sgd_support import why_not_these
 from lastarm.sklearn.cv_results import fold_by_fold
-from lastarm.sklearn.supported import why_not_these
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
 from lastarm.trainers.estimators.families import Lesson, Randomness

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.compiled import compiled, contracted, reassociated
-from lastarm.batched.packs import glance
+from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
+from lastarm.batched.kernels.simd import glance
 
 BLOCK = 8  # samples that are taken together: as many sums as the processor has room for
 REGISTER = 32  # bytes that it computes with at a time

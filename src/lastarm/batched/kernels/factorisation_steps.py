@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.compiled import compiled
-from lastarm.batched.packs import (
+from lastarm.batched.kernels.compiled import compiled
+from lastarm.batched.kernels.simd import (
     four,
     full,
     fused,

@@ -12,10 +12,17 @@ from __future__ import annotations
 import numpy as np
 
 from lastarm.batched.arrays import Array, Index
-from lastarm.batched.compiled import compiled, contracted
-from lastarm.batched.powers import powers
-from lastarm.batched.products import BLOCK, change, fetch, multiply, padded, predict, take
-from lastarm.batched.slopes import (
+from lastarm.batched.kernels.block_products import (
+    BLOCK,
+    change,
+    fetch,
+    multiply,
+    padded,
+    predict,
+    take,
+)
+from lastarm.batched.kernels.compiled import compiled, contracted
+from lastarm.batched.kernels.loss_gradients import (
     HINGE,
     MODIFIED_HUBER,
     PER_BIT,
@@ -28,6 +35,7 @@ from lastarm.batched.slopes import (
     squared,
     squared_hinge,
 )
+from lastarm.batched.kernels.powers_of_two import powers
 
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 AHEAD = np.uint64(BLOCK)

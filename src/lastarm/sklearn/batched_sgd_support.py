@@ -15,7 +15,7 @@ from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, final_step
 
 if TYPE_CHECKING:
-    from lastarm.sklearn.linear_together import LinearTogether
+    from lastarm.sklearn.batched_sgd import LinearTogether
 
 # As in `lastarm.batched.linear_arms`, with which numba would come.
 LOSSES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
@@ -36,10 +36,10 @@ def together(trainer: Estimator, configs: Sequence[Config], threads: int) -> Lin
     if why:
         return why
     try:
-        importlib.import_module("lastarm.batched.compiled")
+        importlib.import_module("lastarm.batched.kernels.compiled")
     except ImportError as error:
         return str(error)
-    kernel = importlib.import_module("lastarm.sklearn.linear_together")  # with it comes numba
+    kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # with it comes numba
     found: LinearTogether = kernel.LinearTogether(trainer, threads)
     return found
 

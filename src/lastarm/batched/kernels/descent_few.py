@@ -11,10 +11,17 @@ from typing import Any
 import numpy as np
 
 from lastarm.batched.arrays import Array, Index
-from lastarm.batched.compiled import contracted
-from lastarm.batched.powers import power, power_single
-from lastarm.batched.products import BLOCK, change, fetch, multiply, padded, predict, take
-from lastarm.batched.slopes import (
+from lastarm.batched.kernels.block_products import (
+    BLOCK,
+    change,
+    fetch,
+    multiply,
+    padded,
+    predict,
+    take,
+)
+from lastarm.batched.kernels.compiled import contracted
+from lastarm.batched.kernels.loss_gradients import (
     HINGE,
     LARGEST,
     LOG,
@@ -23,6 +30,7 @@ from lastarm.batched.slopes import (
     SQUARED,
     SQUARED_HINGE,
 )
+from lastarm.batched.kernels.powers_of_two import power, power_single
 
 
 @contracted
@@ -110,7 +118,7 @@ def carry(
 
 @contracted
 def changed(loss: int, eta: Any, p: Any, y: Any, one: Any, most: Any) -> Any:
-    """−η times the derivative of the loss: see `slopes`."""
+    """−η times the derivative of the loss: see `loss_gradients`."""
     zero, two = one - one, one + one
     if loss == SQUARED:
         return -eta * max(-most, min(most, p - y))
