@@ -23,8 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from lastarm import Choice, LogUniform, SuccessiveHalving, search
 from lastarm.batched import Single
-from lastarm.batched.linear import LinearModels
-from lastarm.batched.linear_arms import FEW, LOSSES
+from lastarm.batched.linear import FEW, LOSSES, LinearModels
 from lastarm.batched.sample_order import order
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch

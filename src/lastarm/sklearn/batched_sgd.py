@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.linear_arms import Lines, Rule
+from lastarm.batched.linear import Lines, Rule
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn.batched_sgd_support import why_not_these
 from lastarm.sklearn.cv_results import fold_by_fold

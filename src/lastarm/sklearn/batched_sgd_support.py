@@ -17,7 +17,7 @@ from lastarm.trainers.estimators import Estimator, final_step
 if TYPE_CHECKING:
     from lastarm.sklearn.batched_sgd import LinearTogether
 
-# As in `lastarm.batched.linear_arms`, with which numba would come.
+# As in `lastarm.batched.linear`, with which numba would come.
 LOSSES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
 WANTED: dict[str, tuple[Any, ...]] = {
     "penalty": ("l2", None),
