@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import lastarm.batched
 from lastarm import (
     Configs,
     Result,
@@ -22,7 +23,7 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.batched import Single, SomeFailed, Together
+from lastarm.batched import OneByOne, Single, SomeFailed
 from lastarm.batched.completion import MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.kernels.pegasos import POINTS
@@ -35,7 +36,7 @@ from lastarm.runners.batched import Batched
 from lastarm.testing import runner_checks, trainer_checks
 from lastarm.testing.runners import CheckRunner, Drifting, Scripted
 from lastarm.testing.trainers import CheckTrainer
-from lastarm.trainers import Config, arm_seed
+from lastarm.trainers import Config, RecordedCurves, arm_seed
 
 CLOSE = 1e-9
 
@@ -96,7 +97,7 @@ models = pytest.mark.parametrize(
 
 
 def given_a_batched_trainer(arms: Arms) -> Batched:
-    together: Any = Together(arms.trainer)
+    together: Any = OneByOne(arms.trainer)
     return Batched(replace(arms, trainer=together))
 
 
@@ -115,7 +116,7 @@ def test_the_laws_of_runners_with_retries(check: CheckRunner) -> None:
     check(Batched)
 
 
-class Watched(Together):
+class Watched(OneByOne):
     """Arms in turn, with every call written down; errors are those of the whole batch."""
 
     def __init__(self, trainer: Any) -> None:
@@ -532,6 +533,18 @@ def test_the_seed_of_an_arm_decides_where_its_factors_begin() -> None:
         alone = trainer.train(trainer.start(COMPLETION[arm], arm_seed(9, arm)), 1)
         assert (runner.state(Pull(arm, 1)).users == alone.users).all()
     assert runner.state(Pull(0, 2)) is None
+
+
+def test_a_class_with_a_new_name_has_its_first_one_in_journals() -> None:
+    curves = RecordedCurves([[0.5]])
+    recorded = Single(OneByOne(curves)).fingerprint()
+    assert recorded == {
+        "batched": "Together",
+        "together": "RecordedCurves",
+        **curves.fingerprint(),
+    }
+    assert lastarm.batched.Together is OneByOne
+    assert Single(Watched(curves)).fingerprint()["batched"] == "Watched"
 
 
 def test_a_batched_trainer_is_trained_together_without_asking() -> None:

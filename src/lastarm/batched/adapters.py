@@ -1,4 +1,4 @@
-"""Adapters: a batched trainer as an ordinary one, and an ordinary trainer as a batched one."""
+"""Adapters between batched trainers and ordinary ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from lastarm.trainers import Config, Trainer, as_loss
 
 
 class Single:
-    """The arms of a batched trainer, one at a time: what `search` takes.
+    """A batched trainer as an ordinary one, which trains one arm at a time.
 
-    The runner `Batched` finds the batched trainer in it and trains the arms together; any other
-    runner trains each alone, and finds the same.
+    `search` takes it wherever it takes a trainer. The runner `Batched` finds the batched trainer
+    inside and trains many arms in one call; every other runner trains each arm alone, with the
+    same losses.
 
-    >>> from lastarm.batched import Together
+    Parameters
+    ----------
+    - `batched`: the batched trainer.
+
+    >>> from lastarm.batched import OneByOne
     >>> from lastarm.trainers import RecordedCurves
-    >>> curves = Single(Together(RecordedCurves([[0.9, 0.5, 0.4]])))
+    >>> curves = Single(OneByOne(RecordedCurves([[0.9, 0.5, 0.4]])))
     >>> arm = curves.train(curves.start({"row": 0}, seed=0), pulls=2)
     >>> curves.loss(arm)
     0.5
@@ -31,9 +36,11 @@ class Single:
             if not callable(getattr(batched, name, None))
         ]
         if missing:
-            raise InvalidArgument(
-                f"{repr(batched)[:200]} is no batched trainer: it has no {', '.join(missing)}. "
-                "Give one that has, or use an ordinary trainer as it is."
+            raise InvalidArgument.of(
+                "batched",
+                batched,
+                f"a batched trainer has {', '.join(missing)}, and this has not",
+                "Pass a batched trainer, or use an ordinary trainer as it is",
             )
         self.batched: Any = batched
         self.restores = bool(getattr(batched, "restores", False))
@@ -54,36 +61,44 @@ class Single:
         return self.batched.take(batch, 0)
 
     def loss(self, state: Any) -> Any:
-        """What is observed of it."""
-        return _given(self.batched.losses(self.batched.gather([state]), [0])[0])
+        """The arm's loss, in a batch of one."""
+        return _raised_or_given(self.batched.losses(self.batched.gather([state]), [0])[0])
 
     def _test(self, state: Any) -> Any:
-        return _given(self.batched.tests(self.batched.gather([state]), [0])[0])
+        return _raised_or_given(self.batched.tests(self.batched.gather([state]), [0])[0])
 
     def fingerprint(self) -> dict[str, Any]:
-        """That of the batched trainer, and its kind."""
+        """The fingerprint of the batched trainer, and the name of its class.
+
+        A class that was renamed has its first name as `recorded_as`, so that journals with that
+        name still resume.
+        """
+        kind = type(self.batched)
+        name = vars(kind).get("recorded_as", kind.__qualname__)  # a subclass has its own name
         theirs = self.batched.fingerprint() if hasattr(self.batched, "fingerprint") else {}
-        return {"batched": type(self.batched).__qualname__, **theirs}
+        return {"batched": name, **theirs}
 
 
-class NotBegun(NamedTuple):
-    """An arm that will be started when it is first trained, so that its errors are its own."""
+class OneByOne:
+    """An ordinary trainer as a batched one: it keeps the contract, but trains one arm at a time.
 
-    config: Config
-    seed: int
+    This gains no speed. It is for code that takes batched trainers only, such as the runner
+    `Batched`.
 
-
-class Together:
-    """The arms of an ordinary trainer in a batch, with nothing gained but the contract.
+    Parameters
+    ----------
+    - `trainer`: the ordinary trainer.
 
     >>> from lastarm.trainers import RecordedCurves
-    >>> curves = Together(RecordedCurves([[0.9, 0.5, 0.4], [0.8, 0.7, 0.6]]))
+    >>> curves = OneByOne(RecordedCurves([[0.9, 0.5, 0.4], [0.8, 0.7, 0.6]]))
     >>> batch = curves.start([{"row": 0}, {"row": 1}], seeds=[0, 1])
     >>> curves.train(batch, arms=[0, 1], pulls=2)
     >>> curves.train(batch, arms=[0], pulls=1)
     >>> curves.losses(batch, arms=[0, 1])
     [0.4, 0.7]
     """
+
+    recorded_as = "Together"  # its name in journals of version 0.1
 
     def __init__(self, trainer: Trainer[Any]) -> None:
         self._trainer: Any = trainer
@@ -92,11 +107,11 @@ class Together:
             self.tests = self._tests  # without test losses there is no such method
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> list[Any]:
-        """Settings and seeds, to begin with when the time comes."""
-        return list(map(NotBegun, configs, seeds))
+        """Configs and seeds only: each arm is started when it is first trained."""
+        return list(map(_NotStarted, configs, seeds))
 
     def train(self, batch: list[Any], arms: Sequence[int], pulls: int) -> None:
-        """Arm by arm; one that raises does not keep the others from being trained."""
+        """Train one arm after another. If an arm raises, the others are trained all the same."""
         causes: dict[int, BaseException] = {}
         for arm in arms:
             try:
@@ -107,55 +122,62 @@ class Together:
             raise SomeFailed(causes)
 
     def losses(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
-        """What the trainer sees, or the error that it raises."""
-        return [_tried(self._trainer.loss, batch[arm]) for arm in arms]
+        """The trainer's losses; for an arm that raises, the error."""
+        return [_value_or_error(self._trainer.loss, batch[arm]) for arm in arms]
 
     def _tests(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
-        return [_tried(self._trainer.test, batch[arm]) for arm in arms]
+        return [_value_or_error(self._trainer.test, batch[arm]) for arm in arms]
 
     def take(self, batch: list[Any], arm: int) -> Any:
-        """The trainer's own state, which it may change: it is not copied."""
-        if isinstance(batch[arm], NotBegun):
+        """The trainer's own state. It is not copied, and the trainer may change it."""
+        if isinstance(batch[arm], _NotStarted):
             batch[arm] = self._trainer.start(*batch[arm])
         return batch[arm]
 
     def gather(self, ones: Sequence[Any]) -> list[Any]:
-        """A list of them."""
+        """A list of the states."""
         return list(ones)
 
     def fingerprint(self) -> dict[str, Any]:
-        """That of the trainer, and its kind."""
+        """The fingerprint of the trainer, and the name of its class."""
         theirs = self._trainer.fingerprint() if hasattr(self._trainer, "fingerprint") else {}
         return {"together": type(self._trainer).__qualname__, **theirs}
 
 
+class _NotStarted(NamedTuple):
+    """An arm that is started when it is first trained, so that its errors are its own."""
+
+    config: Config
+    seed: int
+
+
 def as_batched(trainer: Any) -> BatchedTrainer[Any, Any]:
-    """A batched trainer from whatever trainer there is: itself, the one inside, or in turn.
+    """A batched trainer from any trainer: itself, the one inside a `Single`, or `OneByOne`.
 
     >>> from lastarm.trainers import RecordedCurves
-    >>> together = Together(RecordedCurves([[0.5]]))
-    >>> as_batched(together) is as_batched(Single(together)) is together
+    >>> curves = OneByOne(RecordedCurves([[0.5]]))
+    >>> as_batched(curves) is as_batched(Single(curves)) is curves
     True
     """
     inner = trainer.batched if isinstance(trainer, Single) else trainer
-    batched: BatchedTrainer[Any, Any] = inner if is_batched(inner) else Together(inner)
+    batched: BatchedTrainer[Any, Any] = inner if is_batched(inner) else OneByOne(inner)
     return batched
 
 
 def is_batched(trainer: Any) -> bool:
-    """Whether it trains many arms together: by its methods, as no other trainer has them."""
+    """Whether it has the methods that only a batched trainer has."""
     return all(hasattr(trainer, name) for name in ("losses", "take", "gather"))
 
 
-def _tried(look: Callable[[Any], Any], state: Any) -> Any:
+def _raised_or_given(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        raise value
+    return value
+
+
+def _value_or_error(look: Callable[[Any], Any], state: Any) -> Any:
     try:
         value = look(state)
         return as_loss(value) if isinstance(value, BaseException) else value
     except (Exception, SystemExit) as error:
         return error
-
-
-def _given(value: Any) -> Any:
-    if isinstance(value, BaseException):
-        raise value
-    return value

@@ -98,7 +98,7 @@ class Rule(NamedTuple):
 
 
 @dataclass
-class Lines:
+class ModelTable:
     """Models: the weights of each in a row, its intercept, its rule, and its column of targets."""
 
     weights: Array
@@ -109,7 +109,7 @@ class Lines:
     @classmethod
     def flat(
         cls, rules: Sequence[Rule], features: int, dtype: np.dtype, targets: int = 1
-    ) -> Lines:
+    ) -> ModelTable:
         """Models with weights of 0, one for each rule and each column of targets."""
         models = len(rules) * targets
         return cls(
@@ -119,10 +119,10 @@ class Lines:
             np.tile(np.arange(targets), len(rules)),
         )
 
-    def chosen(self, models: Sequence[int] | NDArray[np.int64]) -> Lines:
+    def chosen(self, models: Sequence[int] | NDArray[np.int64]) -> ModelTable:
         """A copy of some of them."""
         at = np.asarray(models)
-        return Lines(
+        return ModelTable(
             self.weights[at],
             self.intercepts[at],
             [self.rules[i] for i in at],
@@ -130,7 +130,7 @@ class Lines:
         )
 
     @classmethod
-    def joined(cls, lines: Sequence[Lines]) -> Lines:
+    def joined(cls, lines: Sequence[ModelTable]) -> ModelTable:
         """All of them, one after another."""
         return cls(
             np.concatenate([line.weights for line in lines]),
@@ -144,7 +144,7 @@ class Lines:
         """Which of them have not gone beyond all numbers."""
         return np.isfinite(self.intercepts) & np.isfinite(self.weights).all(axis=1)
 
-    def put(self, models: Sequence[int] | NDArray[np.int64], lines: Lines) -> None:
+    def put(self, models: Sequence[int] | NDArray[np.int64], lines: ModelTable) -> None:
         """Change some of them into others."""
         at = np.asarray(models)
         self.weights[at], self.intercepts[at] = lines.weights, lines.intercepts
@@ -238,8 +238,8 @@ class LinearArms:
     Training goes on from there, so that an arm is the same to the last bit however its pulls came.
     """
 
-    models: Lines
-    whole: Lines
+    models: ModelTable
+    whole: ModelTable
     pulls: NDArray[np.int64]
 
     @property
@@ -314,7 +314,7 @@ class LinearModels:
         """Weights of 0; the arms' seeds are not needed."""
         features = self._parts["train"][0].shape[1]
         rules = [self._rule_of(config) for config in configs]
-        flat = Lines.flat(rules, features, self._dtype)
+        flat = ModelTable.flat(rules, features, self._dtype)
         same = flat.chosen(range(len(rules)))
         return LinearArms(flat, same, np.zeros(len(rules), np.int64))
 
@@ -355,8 +355,8 @@ class LinearModels:
         if len(ones) == 1:
             return ones[0]
         return LinearArms(
-            Lines.joined([one.models for one in ones]),
-            Lines.joined([one.whole for one in ones]),
+            ModelTable.joined([one.models for one in ones]),
+            ModelTable.joined([one.whole for one in ones]),
             np.concatenate([one.pulls for one in ones]),
         )
 
@@ -391,6 +391,6 @@ class LinearModels:
         """Where the block begins that is not over at that sample; a pass begins with a new one."""
         return sample - sample % self._rows % BLOCK
 
-    def _descend(self, models: Lines, begin: int, end: int) -> None:
+    def _descend(self, models: ModelTable, begin: int, end: int) -> None:
         X, Y = self._parts["train"]
         models.descend(X, Y, self._seed, begin, end, self._threads)
