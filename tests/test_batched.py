@@ -558,3 +558,46 @@ def test_a_batched_trainer_is_trained_together_without_asking() -> None:
     assert together.curves.keys() == alone.curves.keys()
     apart = search(ridge(), Configs(RIDGE), policy=policy, workers=2)
     assert apart.digest == alone.digest
+
+
+class Accuracies(Watched):
+    """Figures to be made large: numbers, one with others beside it, and one that is not valid."""
+
+    def losses(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
+        told = {0.25: {"loss": 0.25, "beside": 3.0}, 0.375: "high"}
+        return [told.get(value, value) for value in super().losses(batch, arms)]
+
+
+@pytest.mark.parametrize("runner", [None, "batched"])
+def test_what_is_maximized_is_trained_in_batches_too(runner: Any) -> None:
+    curves = RecordedCurves([[arm / 8] * 4 for arm in range(8)], test=list(range(8)))
+    configs, policy = Configs([{"row": arm} for arm in range(8)]), UniformAllocation(8, 16)
+    watched = Accuracies(curves)
+    found = search(watched, configs, policy=policy, maximize=True, runner=runner)
+    assert watched.calls == [("train", 8), ("look", 8)]
+    assert (found.arm, found.loss, found.test_loss) == (7, -0.875, -7)
+    assert found.curves[2] == [(2, -0.25)]
+    assert found.metrics[2] == {2: {"beside": 3.0}}
+    assert list(found.failures) == [3]
+    alone = search(Accuracies(curves), configs, policy=policy, maximize=True, runner="serial")
+    assert alone.digest == found.digest
+    assert alone.failures.keys() == found.failures.keys()
+
+
+def test_a_maximized_search_one_by_one_is_resumed_in_batches(tmp_path: Path) -> None:
+    configs, policy = Configs(RIDGE), SuccessiveHalving(8, 240)
+    found = partial(search, ridge(), configs, policy=policy, maximize=True)
+    journal, looks = tmp_path / "journal.jsonl", 0
+
+    def kill(event: Event) -> None:
+        nonlocal looks
+        looks += isinstance(event, Loss)
+        if looks == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        found(journal=journal, runner="serial", on_event=kill)
+    resumed, whole = found(journal=journal), found()
+    assert resumed.arm == whole.arm
+    assert resumed.spent.repeated == 0, "the states are those of one arm"
+    assert resumed.loss == pytest.approx(whole.loss, rel=CLOSE)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
 from lastarm.errors import InvalidArgument
-from lastarm.trainers import Config, Trainer, as_loss
+from lastarm.trainers import Config, Maximized, Trainer, as_loss
+from lastarm.trainers.maximized import negated
 
 
 class Single:
@@ -151,14 +152,35 @@ class _NotStarted(NamedTuple):
     seed: int
 
 
+class _MaximizedBatch:
+    """A batched trainer whose figures are better when they are higher, turned into losses."""
+
+    def __init__(self, batched: Any) -> None:
+        self._batched = batched
+        self.start, self.train = batched.start, batched.train
+        self.take, self.gather = batched.take, batched.gather
+        self.restores = bool(getattr(batched, "restores", False))
+
+    def losses(self, batch: Any, arms: Sequence[int]) -> list[Any]:
+        """The figures with the other sign; for an arm that has none, the error."""
+        return [
+            value if isinstance(value, BaseException) else _value_or_error(negated, value)
+            for value in self._batched.losses(batch, arms)
+        ]
+
+
 def as_batched(trainer: Any) -> BatchedTrainer[Any, Any]:
-    """A batched trainer from any trainer: itself, the one inside a `Single`, or `OneByOne`.
+    """A batched trainer from any trainer: itself, the one inside, or `OneByOne`.
+
+    The one inside is that of a `Single`, also of one whose figures are maximized.
 
     >>> from lastarm.trainers import RecordedCurves
     >>> curves = OneByOne(RecordedCurves([[0.5]]))
     >>> as_batched(curves) is as_batched(Single(curves)) is curves
     True
     """
+    if isinstance(trainer, Maximized) and isinstance(trainer.trainer, Single):
+        return _MaximizedBatch(trainer.trainer.batched)
     inner = trainer.batched if isinstance(trainer, Single) else trainer
     batched: BatchedTrainer[Any, Any] = inner if is_batched(inner) else OneByOne(inner)
     return batched
