@@ -13,7 +13,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.journal import read
 from lastarm.journal.credible import require_credible
-from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
+from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.plain import short
 from lastarm.policy import lowest
 from lastarm.report.exports.tables import pulled, renamed
@@ -56,7 +56,7 @@ class Result:
     failures: dict[int, Failure] = field(repr=False)
     metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
     configs: Sequence[Config] = field(repr=False, default=())
-    rungs: Mapping[int, Rung] = field(repr=False, default_factory=dict)
+    rungs: Mapping[int, LevelCost] = field(repr=False, default_factory=dict)
     best_so_far: Sequence[tuple[int, float]] = field(repr=False, default=())
     policy: Mapping[str, Any] = field(repr=False, default_factory=dict)
     space: Mapping[str, Any] = field(repr=False, default_factory=dict)

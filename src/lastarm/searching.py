@@ -28,7 +28,7 @@ from lastarm.policies.named import make_policy, name_of, takes
 from lastarm.policy import Extendable, Policy, describe, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
-from lastarm.samplers import Choosing, Sampler
+from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, draw
 from lastarm.space import describe as describe_space
@@ -219,7 +219,7 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     asked = policy
     if prepared.sampler:
-        asked = choosing = Choosing(
+        asked = choosing = SampledPolicy(
             policy,
             prepared.sampler,
             prepared.space,

@@ -39,7 +39,7 @@ def require_credible(events: Iterable[Event]) -> None:
             case Loss(pull, work=work) | Failure(pull, work=work):
                 counts = {"arm": pull.arm, "upto": pull.upto}
                 counts |= {"trained": work.trained, "attempt": work.attempt}
-                counts |= {"moves": work.moves, "plain_moves": work.plain_moves}
+                counts |= {"moves": work.moves}
                 seconds = {
                     "train_seconds": work.train_seconds,
                     "loss_seconds": work.loss_seconds,

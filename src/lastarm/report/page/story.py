@@ -13,17 +13,16 @@ from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 from lastarm.journal.credible import require_credible
-from lastarm.ledger import Ledger, Spent, Utilisation
+from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course
-from lastarm.ledger.timeline import Timeline
 from lastarm.policy import lowest
 from lastarm.report.advice import advice
+from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.extending import nothing_left, remarks
+from lastarm.report.hyperparameters import Parameter, flat, parameters
 from lastarm.report.importance import importance
 from lastarm.report.page import head, sections
 from lastarm.report.page.arm_stories import Stories
-from lastarm.report.page.axes import TINY, axis, thinned
-from lastarm.report.parameters import Parameter, flat, parameters
 from lastarm.report.phrases import MOST_SIGNS, clean
 from lastarm.theory import audit
 
