@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.journal import read
-from lastarm.journal.credible import require_credible
+from lastarm.journal.sanity import require_sane
 from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.plain import short
 from lastarm.policy import lowest
@@ -81,7 +81,7 @@ class Result:
         (1, {'x': 1}, False)
         """
         events = list(events)
-        require_credible(events)
+        require_sane(events)
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)

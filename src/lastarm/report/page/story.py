@@ -12,7 +12,7 @@ from math import inf, isfinite, log
 from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
-from lastarm.journal.credible import require_credible
+from lastarm.journal.sanity import require_sane
 from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course
 from lastarm.policy import lowest
@@ -77,7 +77,7 @@ def story(
      'It was no close call: to win it would have had to fall by 0.2, and no arm that went on from
       there moved by more than 0.1.']
     """
-    require_credible(events)
+    require_sane(events)
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     ledger, course, timeline = Ledger(events), Course(events), Timeline(events)
