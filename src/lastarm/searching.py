@@ -119,7 +119,7 @@ def search(
         workers,
         pull_seconds,
         starts_processes=getattr(how, "starts_processes", False),
-        batched=batched and not maximize,
+        batched=batched,
     )
     include = () if include is None else include
     prepared = _Prepared(

@@ -13,7 +13,7 @@ from typing import Any
 from lastarm.errors import OtherSearch, OtherVersion
 from lastarm.events import Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
-from lastarm.plain import fingerprint
+from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
 from lastarm.samplers import Sampler
 from lastarm.space import Space
@@ -79,12 +79,17 @@ def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> N
     differences = {
         name: (before.get(name), after.get(name))
         for name in {**before, **after}
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and not _is_unknown(name, before, after)
     }
     if differences.get("policy.seed") == differences.get("seed"):
         differences.pop("policy.seed", None)  # the policy has it from the search
     if differences:
         raise OtherSearch(path, [(name, *values) for name, values in differences.items()])
+
+
+def _is_unknown(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether only one of them can say what a function does: see `code_fingerprint`."""
+    return CODE in name and not (name in before and name in after)
 
 
 def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:
