@@ -62,7 +62,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Rung:
+class LevelCost:
     """What it took to bring arms to one level; those that failed on the way are counted too."""
 
     arms: int = 0
@@ -90,7 +90,9 @@ class Ledger:
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
-        self.rungs: dict[int, Rung] = defaultdict(Rung)  # by the level that arms are brought to
+        self.rungs: dict[int, LevelCost] = defaultdict(
+            LevelCost
+        )  # by the level that arms are brought to
         # (pulls booked by then, lowest loss so far), each time that it fell
         self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
@@ -111,7 +113,7 @@ class Ledger:
             case Pull(arm, upto, config):
                 if config is not None:
                     self.configs[arm] = config
-                if arm in self._in_flight:  # a crash, and nobody knows how much of it was done
+                if arm in self._in_flight:  # a crash; how much of it was done is not known
                     self._trained[arm] = self._trained.get(arm, 0) + upto - self._level.get(arm, 0)
                 self._in_flight.add(arm)
                 booked = max(0, upto - self._booked.get(arm, 0))

@@ -9,11 +9,10 @@ from itertools import groupby, pairwise
 from math import ceil, isfinite
 from typing import Any
 
-from lastarm.ledger import Ledger, Spent, Utilisation
+from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course, Rung
-from lastarm.ledger.timeline import Timeline
+from lastarm.report.axes import axis
 from lastarm.report.page.arm_stories import Stories, closeness
-from lastarm.report.page.axes import axis
 from lastarm.report.phrases import clean, counted, duration
 from lastarm.theory import Audit
 

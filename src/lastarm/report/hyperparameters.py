@@ -1,20 +1,27 @@
-"""What each hyperparameter may be: its scale, and one domain for all arms of a search.
+"""The hyperparameters of a search: the domain of each, its scale, and its values arm by arm.
 
-A journal describes the space that its configs were drawn from. That is read here as data, which
-may be anybody's; what it does not tell, the values do.
+A journal describes the space that its configs were drawn from. The description is read here as
+data, which may come from anywhere. What it does not say is taken from the values.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from lastarm.arguments import as_float
 from lastarm.plain import readable
+from lastarm.report.axes import HUGE, TINY
+from lastarm.report.phrases import clean
 
 EXACT = 2**53  # whole numbers up to here are floats, too
+WIDE = 1000  # numbers that lie further apart than this, as a ratio, are drawn on a log scale
+MOST_OPTIONS = 24
+MOST_SIGNS = 80  # of a text
 
 _PARAMETERS = {  # of scipy's distributions, in the order in which they are given
     "uniform": ("loc", "scale"),
@@ -34,7 +41,7 @@ class Interval(NamedTuple):
 
 
 class Options(NamedTuple):
-    """So many values: None, bools, numbers and texts."""
+    """A list of values: None, bools, numbers and texts."""
 
     choices: tuple[Any, ...]
 
@@ -49,8 +56,8 @@ def domains_of(
     {'lr': Interval(low=0.001, high=2.0, log=True, whole=False),
      'act': Options(choices=('relu', 'tanh', 'selu'))}
 
-    All values are in it, also those of configs that were included and lie outside of the space. A
-    name with several domains, as a conditional space may have, gets one that holds them all.
+    The domain holds all values, also those of included configs that lie outside of the space. A
+    name with several domains, as in a conditional space, gets one domain that holds them all.
     """
     parts = _parts(space)
     names = dict.fromkeys(name for config in configs for name in config)
@@ -64,7 +71,7 @@ def domains_of(
 
 
 def scales_of(space: Mapping[str, Any]) -> dict[str, bool]:
-    """Name and whether its scale is a log one, of what is drawn from an interval that is known.
+    """Whether the scale is logarithmic, for each name that is drawn from a known interval.
 
     >>> scales_of({"lr": {"log-uniform": [0.001, 1.0]}, "act": {"choice": ["relu", "tanh"]}})
     {'lr': True}
@@ -78,9 +85,9 @@ def scales_of(space: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def as_option(value: Any) -> Any:
-    """A value as an option: None, a bool, a number or a text stays; anything else is its JSON.
+    """A value as an option: None, a bool, a number or a text stays; anything else becomes JSON.
 
-    So is a whole number that is too large for a float, which Optuna would make of it.
+    A whole number that is too large for a float becomes JSON too: Optuna would make it a float.
     """
     value = readable(value)
     too_large = isinstance(value, int) and not isfinite(as_float(int(value)))
@@ -147,3 +154,61 @@ def _interval(description: Mapping[str, Any]) -> Interval | None:
                 case "randint", {"low": low, "high": high}:
                     return Interval(loc + low, loc + high - 1, whole=True)
     return None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A hyperparameter and its value for each arm that has one.
+
+    Of `kind` "number" or "log", values are numbers; of kind "option" they are among `options`; of
+    kind "text" they are too many to be drawn.
+    """
+
+    name: str
+    kind: str
+    values: Mapping[int, float | str]
+    options: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[int, float | str], log: bool | None) -> Parameter:
+        """From its values; `log` is whether its scale is logarithmic, None if that is not known.
+
+        >>> Parameter.of("lr", {0: 0.5, 1: 0.001}, log=True).kind
+        'log'
+        >>> Parameter.of("act", {0: "relu", 2: "None", 3: 1.0}, log=None).options
+        ['1', 'None', 'relu']
+        """
+        numbers = [value for value in values.values() if not isinstance(value, str)]
+        if len(numbers) == len(values):
+            low, high = min(numbers), max(numbers)
+            log = low > 0 and (high / low > WIDE if log is None else log)
+            return cls(name, "log" if log else "number", values)
+        texts = {a: v if isinstance(v, str) else f"{v:.6g}" for a, v in values.items()}
+        options = sorted(set(texts.values()))
+        if len(options) > MOST_OPTIONS:
+            return cls(name, "text", texts)
+        return cls(name, "option", texts, options)
+
+
+def parameters(
+    configs: Mapping[int, Mapping[str, float | str]], space: Mapping[str, Any]
+) -> list[Parameter]:
+    """All hyperparameters, in the order in which configs name them, with scales from the space."""
+    values: dict[str, dict[int, float | str]] = {}
+    for arm, config in configs.items():
+        for name, value in config.items():
+            values.setdefault(name, {})[arm] = value
+    scales = scales_of(space)
+    return [Parameter.of(name, of, scales.get(name)) for name, of in values.items()]
+
+
+def flat(value: Any) -> float | str:
+    """A value as a number that can be drawn, or else as text.
+
+    >>> flat(3), flat(0.25), flat("relu"), flat(None), flat(True), flat([8, 8]), flat(5e-324)
+    (3, 0.25, 'relu', 'None', 'True', '[8, 8]', '5e-324')
+    """
+    number = as_float(value)
+    if number == 0 or TINY < abs(number) < HUGE:
+        return int(value) if isinstance(value, Integral) and abs(number) < 2**53 else number
+    return clean(str(readable(value)), MOST_SIGNS)

@@ -14,8 +14,9 @@ TINY = 1e-290  # below it, a chart finds no place for a tick between two numbers
 def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> dict[str, Any]:
     """A scale on which numbers can be told apart, and how many of them lie outside.
 
-    It is a log scale if all are positive and some `wide` times as large as others. A few that are
-    much larger than most, as losses of diverging arms are, are left outside unless `all_in`.
+    It is logarithmic if all numbers are positive and some are `wide` times as large as others. A
+    few that are much larger than most, as losses of diverging arms are, lie outside the scale,
+    unless `all_in`.
 
     >>> axis([1, 2, 3])
     {'log': False, 'domain': [0.9, 3.1], 'outside': 0}
@@ -41,7 +42,7 @@ def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> di
 
 
 def thinned(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """At most so many of them, evenly chosen, with the first and the last.
+    """At most `most` of them, evenly chosen, with the first and the last.
 
     >>> thinned("abcdefg", most=3)
     ['a', 'd', 'g']
