@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lastarm.events import Event, Failure, Opened, Pull
-from lastarm.journal.credible import require_credible
+from lastarm.journal.sanity import require_sane
 from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation, causes
 from lastarm.plain import apart, clean, counted, short
 from lastarm.policy import lowest
@@ -114,7 +114,7 @@ class Result:
         (1, {'x': 1}, False)
         """
         events = list(events)
-        require_credible(events)
+        require_sane(events)
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)

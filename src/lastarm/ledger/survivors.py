@@ -93,7 +93,7 @@ class Survivors:
         policy = next((event.policy for event in events if isinstance(event, Opened)), {})
         facts = facts_of(str(policy.get("name")))
         if facts.has_rungs:
-            rounds = _rounds_of(policy, events)
+            rounds = rounds_of(policy, events)
             self._lay_out(rounds, begins_anew=facts.begins_anew)
             budgets = budgets[rounds[-1].stretch - 1 :] if rounds else budgets
         self.waiting = budgets  # that were given and not yet used
@@ -102,7 +102,7 @@ class Survivors:
         for _, rungs in groupby(self.rungs, key=lambda rung: (rung.stretch, rung.bracket)):
             self._settle(sorted(rungs, key=lambda rung: rung.level))
 
-    def _lay_out(self, rounds: Sequence[_Round], begins_anew: bool) -> None:
+    def _lay_out(self, rounds: Sequence[Round], begins_anew: bool) -> None:
         """Make the rungs of these rounds, with the arms that are past them already."""
         busy = {one.stretch for one in rounds if one.pulls}
         kept = [
@@ -112,7 +112,7 @@ class Survivors:
             if one.stretch in busy and (one.pulls or not then or one.arms != then.arms)
         ]
         rung = RungOutcome(0, 0, 0, 0)
-        before: _Round | None = None
+        before: Round | None = None
         for one in kept:
             bracket, number = 1, 1
             if before and before.stretch == one.stretch:
@@ -169,7 +169,7 @@ class Survivors:
 
 
 @dataclass(frozen=True)
-class _Round:
+class Round:
     """Arms that were compared: some were brought to a level, others had come past it already."""
 
     stretch: int  # from 1
@@ -183,14 +183,14 @@ class _Round:
         return {pull.arm for pull in self.pulls} | self.already.keys()
 
 
-def _rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[_Round]:
+def rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[Round]:
     """The rounds that have begun; none, if the policy is unknown or would have done otherwise.
 
     `policy` is as a journal describes it. The order of events does not matter.
 
     >>> seen = [Loss(Pull(arm, upto=2), arm / 4) for arm in range(4)] + [Loss(Pull(0, 6), 0.1)]
     >>> halving = {"name": "successive-halving", "arms": 4, "budget": 16}
-    >>> [(one.level, one.arms) for one in _rounds_of(halving, seen)]
+    >>> [(one.level, one.arms) for one in rounds_of(halving, seen)]
     [(2, {0, 1, 2, 3}), (6, {0, 1})]
     """
     walked = from_header(policy)
@@ -201,7 +201,7 @@ def _rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[_Roun
     }
     begun = told.keys() | {event for event in events if isinstance(event, Pull)}
     budgets = [event.budget for event in events if isinstance(event, Extended)]
-    rounds: list[_Round] = []
+    rounds: list[Round] = []
     latest: dict[int, tuple[int, float]] = {}  # arm → level and loss, of healthy arms
     stretch = 1
 
@@ -209,7 +209,7 @@ def _rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[_Roun
         standing = {pull.arm for pull in asked} - {pull.arm for pull in news}
         already = {arm: latest[arm] for arm in sorted(standing & latest.keys())}
         level = max((pull.upto for pull in news or asked), default=0)
-        rounds.append(_Round(stretch, level, news, already))
+        rounds.append(Round(stretch, level, news, already))
 
     if not isinstance(walked, InRounds):
         return []

@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
+from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
 from lastarm.trainers.losses import as_loss
@@ -215,6 +216,11 @@ class Estimator:
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the rows, of the split and of the estimator's settings."""
         settings = _written(self.estimator)
+        functions = {
+            name: value
+            for name, value in self.estimator.get_params().items()
+            if callable(value) and not isinstance(value, BaseEstimator)
+        }
         return {
             "estimator": type(self.estimator).__name__,
             "settings": hashlib.sha256(settings.encode()).hexdigest(),
@@ -225,6 +231,8 @@ class Estimator:
             "pulls_per_step": self.pulls_per_step,
             "seed": self.seed,
             "threads": self.threads,
+            **code_fingerprint("scoring", self.scoring),
+            **code_fingerprint("settings", functions),
         }
 
     def __getstate__(self) -> dict[str, Any]:

@@ -21,10 +21,10 @@ MOST_SECONDS = 1e12  # 30,000 years
 MOST_NESTED = 64
 
 
-def require_credible(events: Iterable[Event]) -> None:
+def require_sane(events: Iterable[Event]) -> None:
     """Refuse events that no search has, naming the first of them.
 
-    >>> require_credible([Pull(arm=0, upto=4), Pull(arm=1, upto=2**80)])
+    >>> require_sane([Pull(arm=0, upto=4), Pull(arm=1, upto=2**80)])
     Traceback (most recent call last):
     lastarm.errors.JournalError: line 2 of the journal has upto=1208925819614629174706176, which no
     search has: it is from 0 to 9,223,372,036,854,775,807. Ask whoever made the journal.
