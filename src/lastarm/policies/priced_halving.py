@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from lastarm.arguments import Number, plain, rational
+from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost
@@ -45,7 +45,7 @@ class PricedHalving(HorizonHalving):
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
-        self.look_cost, self._look_cost = plain(cost), cost
+        self.look_cost, self._look_cost = plain_fraction(cost), cost
         super().__post_init__()
 
     def _worth_drawing(self) -> tuple[int, Fraction]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, log
+from math import inf, log
 from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course
+from lastarm.plain import finite
 from lastarm.policy import lowest
 from lastarm.report.advice import advice
 from lastarm.report.axes import TINY, axis, thinned
@@ -141,8 +142,8 @@ def story(
         "audit": sections.audited(checked),
         "next": advice(opened, journal, state, budget, ended),
     }
-    plain: dict[str, Any] = _plain(told)
-    return plain
+    drawn: dict[str, Any] = finite(told, _drawable)
+    return drawn
 
 
 def _answer(ledger: Ledger, out: Mapping[int, str]) -> Pull | None:
@@ -213,14 +214,6 @@ def _arms(
     return told
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has, and a page can draw: no nan, no inf, nothing tiny, and not all digits."""
-    match value:
-        case float():
-            shown = value if abs(value) > TINY else 0.0
-            return float(f"{shown:.9g}") if isfinite(value) else None
-        case dict():
-            return {name: _plain(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-    return value
+def _drawable(number: float) -> float:
+    """A number that a chart has a place for: nothing tiny, and not all digits."""
+    return float(f"{number:.9g}") if abs(number) > TINY else 0.0
