@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from stat import S_ISREG
 from types import TracebackType
 from typing import Any, Self
 
@@ -218,10 +219,12 @@ def replay(
 
 def _resolved(path: Path) -> Path:
     """The file's own name: by whatever name it is called, it is one journal."""
+    path = Path(os.path.realpath(path))  # `Path.resolve` meets a circle differently since 3.13
     try:
-        path = path.resolve()
-        fit = not path.exists() or path.is_file()  # in this order: it may just be created
-    except (OSError, RuntimeError):  # too long a name, or links in a circle
+        fit = S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        fit = True  # it is created, or that fails and says why
+    except OSError:  # too long a name, or links in a circle
         fit = False
     if not fit:
         raise JournalError(
