@@ -39,7 +39,7 @@ from lastarm.errors import (
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, lock, read, replay
 from lastarm.journal.lines import decode, encode, event_of
-from lastarm.ledger.rounds import rounds_of
+from lastarm.ledger.survivors import rounds_of
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
