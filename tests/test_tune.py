@@ -189,7 +189,7 @@ def test_a_space_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         ((*TUNE[:5], "--param", "step=int:1:2.5", *ROOT), "step: "),
         ((*TUNE[:5], "--param", "step=choice:", *ROOT), "step: "),
         ((*TUNE, "--param", "step=1", *ROOT), "given twice"),
-        ((*TUNE, "--param", "rate=lgo:1e-5:1", *ROOT), "rate: 'lgo:1e-5:1' is no domain"),
+        ((*TUNE, "--param", "rate=lgo:1e-5:1", *ROOT), "rate: 'lgo:1e-5:1'"),
         ((*TUNE, "--space", "missing.toml", *ROOT), "missing.toml"),
         ((*TUNE, "--space", "train.py", *ROOT), "cannot be read"),
         ((*TUNE, "--workers", "0", *ROOT), "workers=0"),
