@@ -66,7 +66,7 @@ class Named:
 
 
 def no(shown: str, kind: str) -> str:
-    """What is said of what is no number."""
+    """The error for what is not a number."""
     return f"BadLoss: the loss {shown} is a {kind}, not a real number"
 
 
@@ -75,7 +75,7 @@ def raising(error: BaseException) -> Any:
     raise error
 
 
-MISSING = "has no 'loss': give the number to be made small under that key"
+MISSING = "has no 'loss': return the number to minimize under that key"
 Outcome = float | str
 """The loss that counts, or the error that is told."""
 

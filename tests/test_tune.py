@@ -179,7 +179,7 @@ def test_a_space_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         ((*TUNE, "os"), "write MODULE:TRAINER"),
         ((*TUNE, "nowhere_to_be_found:x"), "ModuleNotFoundError"),
         ((*TUNE, "os:nothing"), "AttributeError"),
-        ((*TUNE, "os:path"), "is no trainer"),
+        ((*TUNE, "os:path"), "start(config, seed)"),
         ((*TUNE, "--", "./not-there", "{step}"), "not-there"),
         ((*TUNE, "--", "true", "{speed}"), "speed"),
         ((*TUNE[:5], *ROOT), "there is nothing to vary"),
