@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm.batched.completion import MatrixCompletion
-from lastarm.batched.factorisations import WORTH
+from lastarm.batched.completion import WORTH, MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.kernels.pegasos import POINTS, SAMPLES
 from lastarm.batched.kernels.powers_of_two import powers

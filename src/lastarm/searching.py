@@ -119,7 +119,7 @@ def search(
         workers,
         pull_seconds,
         starts_processes=getattr(how, "starts_processes", False),
-        batched=batched and not maximize,
+        batched=batched,
     )
     include = () if include is None else include
     prepared = _Prepared(
@@ -283,7 +283,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         maximized=prepared.maximize,
         state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
         stopped_by=None if policy.finished else begun.stop.signal,
-        journal=None if prepared.journal is None else str(prepared.journal),
+        journal=str(begun.journal.path) if isinstance(begun.journal, Journal) else None,
         utilisation=begun.sheet.utilisation,
         budget=policy.budget,
     )

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.linear_arms import Lines, Rule
+from lastarm.batched.linear import ModelTable, Rule
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn.batched_sgd_support import why_not_these
 from lastarm.sklearn.cv_results import fold_by_fold
@@ -53,15 +53,17 @@ class Group:
     """Arms: what each is, and for every fold the models of all, those of an arm in a row."""
 
     arms: list[Arm]
-    folds: list[Lines]
+    folds: list[ModelTable]
 
 
-class LinearTogether:
+class BatchedSGD:
     """The arms of an `Estimator` as a batch, for settings that `why_not` has nothing against.
 
     A pass goes over TRAIN in an order that is the same for all arms, drawn from the trainer's
     seed, or from the `random_state` of theirs. An arm on its own is a genuine estimator, fitted.
     """
+
+    recorded_as = "LinearTogether"  # its name in journals of version 0.1
 
     def __init__(self, trainer: Estimator, threads: int = 1) -> None:
         self._trainer = trainer
@@ -83,7 +85,7 @@ class LinearTogether:
         folds = []
         for i, fold in enumerate(self._folds(arms[0])):
             train, _ = self._read(i, fold)
-            folds.append(Lines.flat(rules, train.X.shape[1], train.X.dtype, train.Y.shape[1]))
+            folds.append(ModelTable.flat(rules, train.X.shape[1], train.X.dtype, train.Y.shape[1]))
         return Group(arms, folds)
 
     def train(self, batch: Group, arms: Sequence[int], pulls: int) -> None:
@@ -146,7 +148,7 @@ class LinearTogether:
             weights = np.concatenate([np.atleast_2d(model.coef_) for model in models])
             targets = len(weights) // len(ones)
             folds.append(
-                Lines(
+                ModelTable(
                     weights,
                     np.concatenate([model.intercept_ for model in models]).astype(weights.dtype),
                     [rule for arm in arms for rule in [self._rule(arm)] * targets],
@@ -163,7 +165,7 @@ class LinearTogether:
         arm, rows = Arm(config, seed, 0), Rows.of(lesson)
         _begin(final_step(model), lesson, seed)
         features, targets = rows.X.shape[1], rows.Y.shape[1]
-        lines = Lines.flat([self._rule(arm)], features, rows.X.dtype, targets)
+        lines = ModelTable.flat([self._rule(arm)], features, rows.X.dtype, targets)
         seen = lesson.steps * pulls * len(rows.X)
         lines.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
         if not lines.finite.all():
@@ -273,7 +275,7 @@ def _begin(model: Any, lesson: Lesson, seed: int) -> None:
     random.put_back()
 
 
-def _put(model: Any, lines: Lines, seen: int) -> None:
+def _put(model: Any, lines: ModelTable, seen: int) -> None:
     """Give these weights to a model that was begun."""
     model.coef_ = lines.weights.reshape(model.coef_.shape).copy()
     model.intercept_ = lines.intercepts.astype(model.intercept_.dtype)

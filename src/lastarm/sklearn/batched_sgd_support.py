@@ -15,9 +15,9 @@ from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, final_step
 
 if TYPE_CHECKING:
-    from lastarm.sklearn.batched_sgd import LinearTogether
+    from lastarm.sklearn.batched_sgd import BatchedSGD
 
-# As in `lastarm.batched.linear_arms`, with which numba would come.
+# As in `lastarm.batched.linear`, with which numba would come.
 LOSSES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
 WANTED: dict[str, tuple[Any, ...]] = {
     "penalty": ("l2", None),
@@ -30,8 +30,10 @@ WANTED: dict[str, tuple[Any, ...]] = {
 }
 
 
-def together(trainer: Estimator, configs: Sequence[Config], threads: int) -> LinearTogether | str:
-    """The arms as one batch; or why they are to be trained one at a time."""
+def batched_sgd_or_reason(
+    trainer: Estimator, configs: Sequence[Config], threads: int
+) -> BatchedSGD | str:
+    """The batched trainer for these settings; or the reason why there is none."""
     why = why_not(trainer, configs)
     if why:
         return why
@@ -40,7 +42,7 @@ def together(trainer: Estimator, configs: Sequence[Config], threads: int) -> Lin
     except ImportError as error:
         return str(error)
     kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # with it comes numba
-    found: LinearTogether = kernel.LinearTogether(trainer, threads)
+    found: BatchedSGD = kernel.BatchedSGD(trainer, threads)
     return found
 
 
