@@ -23,19 +23,19 @@ Cost = Literal["iterations", "seconds"]
 
 NOTES = {
     RIDGE.name: (
-        "The step is .01/√(2 + T), T the pulls of the arm before it. A policy that is sure before "
-        "its budget is spent gives the rest to the arm that it found."
+        "The step is .01/√(2 + T), where T counts the earlier pulls of the arm. A policy that is "
+        "sure before its budget is spent gives the rest to the arm that it found."
     ),
     SVM.name: (
         "With every dimension at variance 1, squared distances are near 2d, and γ ≥ 1 would make "
         "the kernel an identity: so rows are divided by √(2d). Splits keep the classes in "
-        "proportion. A machine that gives 0 is wrong."
+        "proportion. An output of 0 counts as wrong."
     ),
     COMPLETION.name: (
-        "The step is .01 in the first epoch and shrinks by a factor of .9 from each to the next; "
-        "the penalty of a user or an item counts once an epoch, spread over its ratings. "
-        "Recommended is the arm as it is, not the best state that it was in: one that is trained "
-        "for too long overfits, and the error goes up again."
+        "The step is .01 in the first epoch and shrinks by a factor of .9 from each epoch to the "
+        "next; the penalty of a user or an item counts once an epoch, spread over its ratings. "
+        "The arm is recommended as it is, not in its best state: an arm that is trained for too "
+        "long overfits, and its error rises again."
     ),
 }
 
@@ -79,10 +79,10 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
         title=title,
         text=(
             f"{data.about} {experiment.arms} arms, {repeated}; a pull is {experiment.pull}. "
-            "90/10 TEST, then 80/20 TRAIN and VAL, drawn afresh for each trial like the arms. One "
-            "search for each policy and budget, and the error on TEST of J_t, the arm whose "
-            f"latest loss on VAL is the lowest; arms are trained {how}, and seconds are those of "
-            f"training and looking, with {settings.workers} "
+            "Every trial has its own arms and its own split: 90/10 for TEST, then 80/20 for TRAIN "
+            "and VAL. There is one search for each policy and budget. Its error is that on TEST "
+            "of J_t, the arm whose latest loss on VAL is the lowest. Arms are trained "
+            f"{how}; seconds are those of training and looking, with {settings.workers} "
             f"trial{'s' * (settings.workers > 1)} at a time. {NOTES[experiment.name]}"
         ),
         claims=JUDGES[experiment.name](rows, held),

@@ -27,15 +27,16 @@ DOUBLINGS, QUICK_DOUBLINGS = 8, 6  # budgets, of which the least is n⌈log₂ n
 
 TEXT = """\
 Every subset of {d} of {D} features is an arm: {n} of them. y = Σ w_j·x_j + e over all features,
-with |w_j| = q^j in a random order and of random signs, for q = 0.8, 0.9 and 0.97; features and e
+with |w_j| = q^j in a random order and with random signs, for q = 0.8, 0.9 and 0.97; features and e
 are normal with variance 1, features with correlations of 0.3. A pull is a step of stochastic
 gradient descent on one sample of TRAIN (1,000 rows), of a size O(1/t) that is the same for all
 arms; the loss is the mean squared error on VAL (500 rows). The best subset is the one whose exact
-least-squares fit on TRAIN has the least error on VAL. What a policy needs is the least budget from
-which on it finds that subset with all budgets tried, which double from n⌈log₂ n⌉. Where one of the
-two fails with the last, the next, untried, is taken for it; where both do, the trial is left out.
-Halving needs less if the median of uniform allocation's need over halving's is at least 2; "in
-part" is more than 1. {trials} trials for each q, each with data of its own."""
+least-squares fit on TRAIN has the least error on VAL. What a policy needs is the least budget such
+that it finds that subset with it and with every greater one that was tried; budgets double from
+n⌈log₂ n⌉. If only one of the two policies fails with the last budget, the next one, which was not
+tried, is taken as its need; if both fail, the trial is left out. Halving needs less if the median
+of uniform allocation's need divided by halving's is at least 2; "in part" means more than 1.
+{trials} trials for each q, each with its own data."""
 
 
 class SubsetRegression:

@@ -38,13 +38,14 @@ KINDS: dict[str, Callable[[int, int], float]] = {
 NEAR = 0.9  # of the formula
 
 TEXT = f"""\
-Every algorithm is run on two kinds of arms, and the losses that it looks at are counted. Arms that
-are alike have equal losses for ever: nothing can tell them apart, so an algorithm that stops when
-it is sure never is, and uses its whole budget. This is the worst case, which the table is about.
-Of arms that are apart the first has a loss of 0 and all others of 1, from the first pull on; there
-some stop sooner. A line of the table holds if no count is above its formula; those of n and of B
-also have to reach {NEAR:.0%} of it where arms are alike. Successive Elimination looks at
-t = 1, 2, 4, … as the table assumes, and once more when its budget ends."""
+Every algorithm runs on two kinds of arms, and the losses that it looks at are counted. Arms that
+are alike have equal losses for ever. Nothing can tell them apart, so an algorithm that stops when
+it is sure never stops early, and uses its whole budget. This is the worst case, which the table is
+about. Of arms that are apart, the first has a loss of 0 and all others a loss of 1, from the first
+pull on; some algorithms stop sooner there. A line of the table holds if no count is above its
+formula; where the formula is n or B, the counts must also reach {NEAR:.0%} of it where arms are
+alike. Successive Elimination looks at t = 1, 2, 4, … as the table assumes, and once more when its
+budget ends."""
 
 
 def table1(settings: Settings) -> Part:
