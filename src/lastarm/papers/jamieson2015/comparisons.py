@@ -1,8 +1,8 @@
 """The paper's three experiments as parts of the page: run, drawn, and held against its claims.
 
-A policy reaches an error when its mean over trials first comes down to it; between two budgets,
-that is where a line with a logarithmic cost does. "Ten times faster" says that one policy takes
-ten times as much as the other to reach the same error.
+A policy reaches an error where its mean over trials first comes down to it; between two budgets,
+this is read from a line over the logarithm of the cost. "Ten times faster" means that the other
+policy needs ten times as much to reach the same error.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
 
 
 class Curve(NamedTuple):
-    """What a policy takes, and its error, at every budget: means over trials."""
+    """The cost of a policy and its error at every budget: means over trials."""
 
     costs: list[float]
     errors: list[float]
@@ -117,7 +117,7 @@ class Curve(NamedTuple):
         return list(dict.fromkeys(accumulate(self.errors, min)))[1:]
 
     def reaches(self, error: float) -> float:
-        """What it takes to come down to an error; infinity if it never does.
+        """The cost to come down to an error; infinity if it never does.
 
         >>> Curve([1, 10, 100], [0.5, 0.4, 0.3]).reaches(0.35)
         31.62...
@@ -136,8 +136,8 @@ class Curve(NamedTuple):
 class Lead(NamedTuple):
     """How many times faster one policy reaches an error than another.
 
-    The ratio is a lower bound if the other never gets there, or if the one is there with its first
-    budget; it is 0 if the one never gets there itself.
+    The ratio is a lower bound if the other never reaches the error, or if the one reaches it with
+    its first budget. It is 0 if the one never reaches it.
     """
 
     ratio: float
@@ -145,7 +145,7 @@ class Lead(NamedTuple):
 
     @classmethod
     def at(cls, error: float, fast: Curve, slow: Curve) -> Lead:
-        """By what both take to reach that error."""
+        """From what both need to reach that error."""
         ours, theirs = fast.reaches(error), slow.reaches(error)
         if ours == inf:
             return cls(0.0)
@@ -159,7 +159,7 @@ class Lead(NamedTuple):
 
 
 def of_completion(rows: Rows, data: str) -> list[Claim]:
-    """§5.3, one sentence, of two policies: at every new low that uniform allocation shows."""
+    """§5.3, one sentence about two policies: at every new low of uniform allocation."""
     uniform = Curve.of(rows, "uniform", "iterations")
     claims = []
     for fast in ("successive-halving", "successive-rejects"):
@@ -181,8 +181,8 @@ def of_completion(rows: Rows, data: str) -> list[Claim]:
 def of_svm(rows: Rows, data: str) -> list[Claim]:
     """§5.2: wall-clock time, and iterations.
 
-    The same low error is read at three distances from the lowest that any policy shows, since
-    very near to it there is little but noise.
+    The same low error is read at three distances from the lowest error of any policy, because
+    very near to it there is mostly noise.
     """
     claims = []
     for name in ("uniform", "successive-rejects"):
@@ -224,7 +224,7 @@ def _near_the_lowest(rows: Rows, fast: str, slow: str, cost: Cost) -> dict[float
 
 
 def of_ridge(rows: Rows, data: str) -> list[Claim]:
-    """§5.1: iterations, lines on top of each other, and wall-clock time."""
+    """§5.1: iterations, equal lines, and wall-clock time."""
     return [
         *(_ahead_in_iterations(rows, data, fast) for fast in ("lucb", "lil-ucb")),
         _on_top_of_each_other(rows, data),
@@ -233,7 +233,7 @@ def of_ridge(rows: Rows, data: str) -> list[Claim]:
 
 
 def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
-    """To the lowest error that it shows itself."""
+    """How much sooner a policy reaches its own lowest error than others do."""
     ours = Curve.of(rows, fast, "iterations")
     goal = min(ours.errors)
     others = ("uniform", "successive-halving", "successive-rejects", "successive-elimination")
@@ -252,7 +252,7 @@ def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
 
 
 def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
-    """At every budget that all have; how far Successive Halving is away says what is near."""
+    """At every budget that all have; the distance of Successive Halving shows what is near."""
     uniform, *others = (
         (policy, dict(zip(*Curve.of(rows, policy, "iterations"), strict=True)))
         for policy in ("uniform", "successive-elimination", "exp3", "successive-halving")
@@ -276,7 +276,7 @@ def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
 
 
 def _first_in_seconds(rows: Rows, data: str) -> Claim:
-    """Each of the two against each of the others: to its lowest error, and to all of its lows."""
+    """Each of the two against each other policy: to its lowest error, and to all its new lows."""
     first = ("successive-halving", "successive-rejects")
     others = dict.fromkeys(row["policy"] for row in rows if row["policy"] not in first)
     told, won = [], []

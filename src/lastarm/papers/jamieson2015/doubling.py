@@ -37,7 +37,7 @@ bound holds if all instances are within it; "in part" means at least half of the
 
 
 class Instance(NamedTuple):
-    """Arms of which the best is known, and a budget that is enough by Theorem 1."""
+    """Arms whose best is known, and a budget that is enough by Theorem 1."""
 
     family: str
     n: int
@@ -92,7 +92,7 @@ def _kept(arm: int, t: int) -> float:
 
 
 def measured(instance: Instance) -> Row:
-    """B′ of an instance, and what doubling has spent when its budget has reached that."""
+    """B′ of an instance, and what doubling has spent when its budget has reached B′."""
     family, n, loss, best, _ = instance
     needed = least_enough(instance)
     cold, B = 0, n * ceil_log(n, 2)
@@ -127,7 +127,7 @@ def least_enough(instance: Instance) -> int:
 
 
 def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Outcome:
-    """The runs of the doubling trick up to that of this budget, each going on from the last."""
+    """The runs of the doubling trick up to this budget, each continuing from the one before."""
 
     def once(B: int) -> Algorithm:
         return successive_halving(range(n), B)

@@ -49,9 +49,9 @@ class LinearSVM:
     """Linear classifiers ⟨w, x⟩ without intercept, by Pegasos; the config is `{"theta": θ}`.
 
     With λ = 2θ the objective is λ/2·‖w‖² + the mean of max(0, 1 − y⟨w, x⟩). Sample number t is the
-    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL on the wrong
-    side, and on none, or the mean of 1/(1 + exp(s·y⟨w, x⟩)) where `sigmoid` is s; the test loss is
-    the former, on TEST.
+    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL that is not on
+    the right side. If `sigmoid` is a number s, it is the mean of 1/(1 + exp(s·y⟨w, x⟩)) instead.
+    The test loss is the fraction of TEST that is not on the right side.
 
     Source: Shalev-Shwartz, Singer, Srebro & Cotter, "Pegasos" (Mathematical Programming, 2011),
     figure 1, without the optional projection.
@@ -225,7 +225,7 @@ def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
 
 
 def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
-    """How many times as much uniform allocation takes to its lowest error as halving does."""
+    """How many times more than halving uniform allocation needs to reach its lowest error."""
     halving, uniform = (mean_errors(rows, policy, budgets) for policy in RIVALS)
     goal = min(uniform.errors)
     theirs, ours = uniform.reaches(goal), halving.reaches(goal)
@@ -248,7 +248,7 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
 
 
 def footnote(rows: Sequence[Row], budget: int) -> Claim:
-    """Whether a steep sigmoid gives the same test error, to a percentage point."""
+    """Whether a steep sigmoid gives the same test error, within a percentage point."""
     plain = ThetaSearch(RIVALS[0], budget)
     first = [row["theta"] for row in of(rows, plain)]
     told = []

@@ -15,12 +15,12 @@ from lastarm.report.figures.palette import LABELS
 
 
 class FormulaLine(NamedTuple):
-    """A line of the table: its algorithms, and the formula as it is printed and as it is meant."""
+    """A line of the table: its algorithms, and the formula as printed and as a function."""
 
     policies: tuple[str, ...]
     formula: str
     value: Callable[[int, int], float]  # of n and B
-    exact: bool = False  # it is also reached in the worst case, or nearly
+    exact: bool = False  # in the worst case the count is near it
 
 
 TABLE = (
@@ -49,7 +49,7 @@ budget ends."""
 
 
 def table1(settings: Settings) -> Part:
-    """Count what every algorithm of Table 1 looks at, and hold it against the formula."""
+    """Count the losses that every algorithm of Table 1 looks at, and compare with the formula."""
     sizes = (8, 33) if settings.quick else (8, 10, 33, 64, 100)
     times = (16, 64) if settings.quick else (16, 64, 256)
     games = [(line, n, n * k) for line in TABLE for n in sizes for k in times]
@@ -101,7 +101,7 @@ def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
 
 
 def of_line(line: FormulaLine, rows: list[Row]) -> Claim:
-    """A line holds if no count is above its formula and, if that is exact, the worst come near."""
+    """It holds if no count is above the formula and, if that is exact, the worst case is near."""
     names = [LABELS[policy] for policy in line.policies]
     own = [row for row in rows if row["policy"] in line.policies]
     ours, shares = [], {}

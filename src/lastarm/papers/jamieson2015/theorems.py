@@ -1,6 +1,6 @@
-"""The theorems at work: budgets as they are measured against those that are proven.
+"""The theorems at work: the budgets that are needed, compared with those that are proven.
 
-Also the losses that they are tried on, and how a policy is played on them.
+Here are also the losses that they are tested on, and how a policy is played on them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ and below that need, and Successive Halving is right with all of them."""
 class Adversary:
     """Theorem 3's losses on the limits of Example 2, ν_a = a/n.
 
-    The best arm comes down to its limit, 1/n, along β; all others come up to theirs. It is the
-    last arm, so that it also loses ties. As `theory.adversary`, without a table.
+    The best arm comes down to its limit, 1/n, along β; all others come up to theirs. The best arm
+    has the last number, so it also loses ties. Like `theory.adversary`, but without a table.
 
     >>> two = Adversary(2, lambda t: 0.5 / t)
     >>> two.loss(0, pulls=2), two.loss(two.best, pulls=2), two.settling
@@ -99,7 +99,7 @@ ENVELOPES: dict[str, Callable[[int], Callable[[int], float]]] = {
 
 
 def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Outcome:
-    """Play a policy to its end where the loss of an arm is a function of its pulls."""
+    """Play a policy to its end; the loss of an arm is a function of its pulls."""
     level: dict[int, int] = {}
     observations = 0
     while pulls := policy.ask(ALL):
