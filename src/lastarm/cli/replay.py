@@ -15,11 +15,11 @@ from rich.table import Table
 
 from lastarm.arguments import whole_number
 from lastarm.cli import display
-from lastarm.cli.options import policy_of, policy_options, whole
+from lastarm.cli.options import by_options, policy_options, whole
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull
 from lastarm.policies import POLICIES
-from lastarm.policies.named import name_of, takes
+from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
@@ -166,12 +166,9 @@ class CurveTable:
 
     def policy(self, name: str | None, **options: Any) -> Budgeted:
         """A policy for this table: its longest curve and its seed are known."""
-        name = name_of(name, options.get("max_pulls"))
-        if takes(name, "max_pulls") and options.get("max_pulls") is None:
-            options["max_pulls"] = self.columns
-        if takes(name, "seed"):
-            options["seed"] = self.seed
-        return policy_of(name, arms=len(self.rows), **options)
+        numbers = {**options, "arms": len(self.rows)}
+        suggested = {"max_pulls": self.columns}
+        return by_options(name, numbers, seed=self.seed, suggested=suggested)[0]
 
     def play(self, policy: Budgeted, journal: str | None = None) -> Played:
         """Play a policy to its end, or until it is stopped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import ClassVar
@@ -41,7 +41,7 @@ class PricedHalving(HorizonHalving):
 
     name: ClassVar[str] = "priced-halving"
     eta: Number = CHOSEN
-    look_cost: Number = 0
+    look_cost: Number = field(default=0, metadata={"help": "What a look costs, in pulls."})
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")

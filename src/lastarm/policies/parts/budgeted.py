@@ -49,6 +49,11 @@ class Budgeted(Facts, Policy):
         self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
         require_budget(self.budget, self.arms, self.least_budget)
 
+    @classmethod
+    def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers that were given, with those that were left out and follow from them."""
+        return dict(numbers)
+
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
