@@ -30,6 +30,7 @@ class Facts:
     begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
     draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
     ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
+    measures: ClassVar[bool] = False  # whether it decides by how long pulls and looks take
     who_goes_on: ClassVar[str] = "The best go on."
     why_higher: ClassVar[str] = ""  # why an arm may go on in place of one with a lower loss
 
