@@ -35,13 +35,13 @@ def choose(
 ) -> Chosen:
     """The policy that was asked for. All who take names or numbers have it chosen here.
 
-    `policy`: its name; None for `SuccessiveHalving`, or `HorizonHalving` if there is a number
-    `max_pulls`; or a policy with numbers of its own, beside which no others may be given.
-    `numbers`: those that were given, such as `arms` and `budget`; one that is None was left out.
-    `seed`: for a policy that draws.
-    `seconds`: how long to search. A policy that plans for them gets them, and is not stopped.
-    `suggested`: numbers for a policy that takes them, where they were left out.
-    `spelled`: how the user writes the name of a number.
+    - `policy`: its name; None for `SuccessiveHalving`, or for `HorizonHalving` if `max_pulls` is
+      among the numbers; or a policy with numbers of its own, beside which none may be given.
+    - `numbers`: those that were given, such as `arms` and `budget`; None is one left out.
+    - `seed`: for a policy that draws.
+    - `seconds`: how long to search. A policy that plans for them gets them, and is not stopped.
+    - `suggested`: numbers for a policy that takes them, where they were left out.
+    - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
     Chosen(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf)

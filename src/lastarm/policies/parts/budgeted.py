@@ -10,6 +10,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
@@ -123,7 +124,8 @@ class InRounds(Rounds, Budgeted):
     def __post_init__(self) -> None:
         Budgeted.__post_init__(self)
         algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
-        Rounds.__init__(self, algorithm, total=self.budget if self.adaptive else inf)
+        total = self.budget if self.adaptive else inf
+        Rounds.__init__(self, algorithm, total, self.price_of_a_look())
 
     def extend(self, budget: int) -> None:
         """Run the algorithm again, now that it has ended, with a larger budget.
@@ -144,8 +146,11 @@ class InRounds(Rounds, Budgeted):
         """
         before = self.raise_budget(budget)
         algorithm = self.run_again(before) if self.arms > 1 else self.only_arm()
-        booked = sum(self._level.values()) + self._look_cost * self._looks
-        self.go_on_with(algorithm, left=budget - booked)
+        self.go_on_with(algorithm, left=budget - self.booked)
+
+    def price_of_a_look(self) -> Fraction | int:
+        """What a look takes of the budget, in pulls."""
+        return 0
 
     def run_again(self, before: int) -> Algorithm:
         """The algorithm for the new budget, when one with the budget `before` has ended."""
