@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lastarm.batched.completion import MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.ridge import RidgeRegression
-from lastarm.batched.samples import order
+from lastarm.batched.sample_order import order
 
 Array = NDArray[Any]
 Learned = dict[int, Array]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,3 +23,14 @@ class Campaign(NamedTuple):
     run: Try
     full: int  # how often in `make faults`
     short: int  # how often in `make test`
+
+
+@contextmanager
+def replayable(call: str) -> Iterator[None]:
+    """Whatever is raised within is a broken promise, to be seen again by that call."""
+    try:
+        yield
+    except Exception as error:
+        notes = getattr(error, "__notes__", [])
+        said = "\n".join([f"{type(error).__name__}: {error}", *notes])[:4000]
+        raise AssertionError(f"{said}\nSee it again with {call}") from error

@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from faults.campaign import Campaign, Figures
-from faults.replayable import replayable
+from faults.campaign import Campaign, Figures, replayable
 from lastarm import Configs, Processes, Simulated, SuccessiveHalving, search
 from lastarm.testing.runners import Drifting
 from lastarm.trainers import Config

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 
 from faults.campaign import Campaign, Figures
-from faults.command import answer, commanded, tune
 from faults.disk import in_memory
+from faults.processes import answer, commanded, tune
 from faults.reference import Reference, check_finished
 from lastarm.errors import CheckpointNotWritten, JournalNotWritten
 

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from faults.campaign import Campaign, Figures
-from faults.replayable import replayable
+from faults.campaign import Campaign, Figures, replayable
 from lastarm import Batched, Configs, Processes, Serial, Simulated, SuccessiveHalving, search
 from lastarm.errors import AllArmsFailed
 from lastarm.runners import MakeRunner

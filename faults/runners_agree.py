@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import Campaign, Figures, replayable
 from faults.engines import Engine, dask_engine, ray_engine
-from faults.replayable import replayable
 from lastarm import Batched, Configs, Processes, Serial, Simulated, SuccessiveHalving, search
 from lastarm.runners import MakeRunner
 from lastarm.trainers import Config

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import Campaign, Figures, replayable
 from faults.problems import PROBLEMS, TO_WIN, checked, problem
-from faults.replayable import replayable
 from lastarm import loop
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Unwritten

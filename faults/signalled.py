@@ -12,8 +12,7 @@ from random import Random
 from time import monotonic, sleep
 
 from faults.campaign import Campaign, Figures
-from faults.command import answer, commanded, tune
-from faults.processes import MARK, orphans
+from faults.processes import MARK, answer, commanded, orphans, tune
 from faults.reference import check_finished
 
 WAYS = {

@@ -27,9 +27,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import Campaign, Figures, replayable
 from faults.problems import PROBLEMS, TO_WIN, checked, problem
-from faults.replayable import replayable
 from lastarm import loop
 from lastarm.errors import JournalRepaired
 from lastarm.events import Event, Failure, Loss, Opened, Pull, Told, Work

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import lastarm.batched
 from lastarm import (
     Configs,
     Result,
@@ -22,12 +23,12 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.batched import Single, SomeFailed, Together
+from lastarm.batched import OneByOne, Single, SomeFailed
 from lastarm.batched.completion import MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
-from lastarm.batched.pegasos import POINTS
+from lastarm.batched.kernels.pegasos import POINTS
 from lastarm.batched.ridge import RidgeRegression
-from lastarm.batched.samples import order
+from lastarm.batched.sample_order import order
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Pull
 from lastarm.runners import Arms, MakeRunner
@@ -35,7 +36,7 @@ from lastarm.runners.batched import Batched
 from lastarm.testing import runner_checks, trainer_checks
 from lastarm.testing.runners import CheckRunner, Drifting, Scripted
 from lastarm.testing.trainers import CheckTrainer
-from lastarm.trainers import Config, arm_seed
+from lastarm.trainers import Config, RecordedCurves, arm_seed
 
 CLOSE = 1e-9
 
@@ -96,7 +97,7 @@ models = pytest.mark.parametrize(
 
 
 def given_a_batched_trainer(arms: Arms) -> Batched:
-    together: Any = Together(arms.trainer)
+    together: Any = OneByOne(arms.trainer)
     return Batched(replace(arms, trainer=together))
 
 
@@ -115,7 +116,7 @@ def test_the_laws_of_runners_with_retries(check: CheckRunner) -> None:
     check(Batched)
 
 
-class Watched(Together):
+class Watched(OneByOne):
     """Arms in turn, with every call written down; errors are those of the whole batch."""
 
     def __init__(self, trainer: Any) -> None:
@@ -534,6 +535,18 @@ def test_the_seed_of_an_arm_decides_where_its_factors_begin() -> None:
     assert runner.state(Pull(0, 2)) is None
 
 
+def test_a_class_with_a_new_name_has_its_first_one_in_journals() -> None:
+    curves = RecordedCurves([[0.5]])
+    recorded = Single(OneByOne(curves)).fingerprint()
+    assert recorded == {
+        "batched": "Together",
+        "together": "RecordedCurves",
+        **curves.fingerprint(),
+    }
+    assert lastarm.batched.Together is OneByOne
+    assert Single(Watched(curves)).fingerprint()["batched"] == "Watched"
+
+
 def test_a_batched_trainer_is_trained_together_without_asking() -> None:
     policy = SuccessiveHalving(8, 800)
     together = search(ridge(), Configs(RIDGE), policy=policy)
@@ -545,3 +558,46 @@ def test_a_batched_trainer_is_trained_together_without_asking() -> None:
     assert together.curves.keys() == alone.curves.keys()
     apart = search(ridge(), Configs(RIDGE), policy=policy, workers=2)
     assert apart.digest == alone.digest
+
+
+class Accuracies(Watched):
+    """Figures to be made large: numbers, one with others beside it, and one that is not valid."""
+
+    def losses(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
+        told = {0.25: {"loss": 0.25, "beside": 3.0}, 0.375: "high"}
+        return [told.get(value, value) for value in super().losses(batch, arms)]
+
+
+@pytest.mark.parametrize("runner", [None, "batched"])
+def test_what_is_maximized_is_trained_in_batches_too(runner: Any) -> None:
+    curves = RecordedCurves([[arm / 8] * 4 for arm in range(8)], test=list(range(8)))
+    configs, policy = Configs([{"row": arm} for arm in range(8)]), UniformAllocation(8, 16)
+    watched = Accuracies(curves)
+    found = search(watched, configs, policy=policy, maximize=True, runner=runner)
+    assert watched.calls == [("train", 8), ("look", 8)]
+    assert (found.arm, found.loss, found.test_loss) == (7, -0.875, -7)
+    assert found.curves[2] == [(2, -0.25)]
+    assert found.metrics[2] == {2: {"beside": 3.0}}
+    assert list(found.failures) == [3]
+    alone = search(Accuracies(curves), configs, policy=policy, maximize=True, runner="serial")
+    assert alone.digest == found.digest
+    assert alone.failures.keys() == found.failures.keys()
+
+
+def test_a_maximized_search_one_by_one_is_resumed_in_batches(tmp_path: Path) -> None:
+    configs, policy = Configs(RIDGE), SuccessiveHalving(8, 240)
+    found = partial(search, ridge(), configs, policy=policy, maximize=True)
+    journal, looks = tmp_path / "journal.jsonl", 0
+
+    def kill(event: Event) -> None:
+        nonlocal looks
+        looks += isinstance(event, Loss)
+        if looks == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        found(journal=journal, runner="serial", on_event=kill)
+    resumed, whole = found(journal=journal), found()
+    assert resumed.arm == whole.arm
+    assert resumed.spent.repeated == 0, "the states are those of one arm"
+    assert resumed.loss == pytest.approx(whole.loss, rel=CLOSE)

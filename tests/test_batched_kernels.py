@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm.batched.completion import MatrixCompletion
-from lastarm.batched.factorisations import WORTH
+from lastarm.batched.completion import WORTH, MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
-from lastarm.batched.pegasos import POINTS, SAMPLES
-from lastarm.batched.powers import powers
-from lastarm.batched.samples import order
+from lastarm.batched.kernels.pegasos import POINTS, SAMPLES
+from lastarm.batched.kernels.powers_of_two import powers
+from lastarm.batched.sample_order import order
 
 types = pytest.mark.parametrize("dtype", ["float64", "float32"])
 

@@ -1,6 +1,8 @@
 """Estimators as trainers: training a + b is training a, then b, and TEST is seen by nobody."""
 
 import pickle
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import Lasso, LogisticRegression, SGDClassifier, SGDRegressor
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, fbeta_score, make_scorer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
@@ -33,8 +35,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 
-from lastarm import SuccessiveHalving, search
-from lastarm.errors import InvalidArgument
+from lastarm import LogUniform, SuccessiveHalving, search
+from lastarm.errors import InvalidArgument, OtherSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.splits import Split, folds, split
 
@@ -324,6 +326,120 @@ def test_what_cannot_be_done_is_refused_before_training() -> None:
         trainer.start({"randomforestclassifier__n_estimators": 10}, 0)
     with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         trainer.start({"depth": 10}, 0)
+
+
+def _recall(model: Any, X: Any, y: Any, *, beta: float = 1.0) -> float:
+    return float(beta * np.mean(model.predict(X) == y))
+
+
+def _recall_by(beta: Any) -> Any:
+    def score(model: Any, X: Any, y: Any) -> float:
+        return _recall(model, X, y, beta=beta)
+
+    return score
+
+
+class _Recall:
+    def __init__(self, beta: float) -> None:
+        self.beta = beta
+
+    def __call__(self, model: Any, X: Any, y: Any) -> float:
+        return _recall(model, X, y, beta=self.beta)
+
+    def by_half(self, model: Any, X: Any, y: Any) -> float:
+        return self(model, X, y) / 2
+
+
+def _scorings() -> list[Any]:
+    """Each is another scoring. Made anew, every one of them is the same again."""
+    return [
+        _recall,
+        lambda model, X, y: _recall(model, X, y, beta=1),
+        lambda model, X, y: _recall(model, X, y, beta=2),
+        lambda model, X, y: float(np.sum([_recall(model, X, y) for _ in range(2)])),
+        lambda model, X, y: float(np.sum([_recall(model, X, y) for _ in range(3)])),
+        partial(_recall, beta=1),
+        partial(_recall, beta=2),
+        partial(lambda model, X, y, beta: _recall(model, X, y, beta=beta), beta=2),
+        _recall_by(1),
+        _recall_by(2),
+        _recall_by(np.array([1.0, 2.0])),
+        _recall_by(_recall_by),
+        _Recall(1),
+        _Recall(2),
+        _Recall(1).by_half,
+        _Recall(2).by_half,
+        make_scorer(fbeta_score, beta=1),
+        make_scorer(fbeta_score, beta=2),
+        make_scorer(lambda y, predicted: np.mean(y == predicted)),
+        make_scorer(lambda y, predicted: np.mean(y != predicted)),
+    ]
+
+
+def test_another_scoring_has_another_fingerprint() -> None:
+    trainers, again = (
+        [Estimator(SGDClassifier(), X, y, scoring=s) for s in _scorings()] for _ in "ab"
+    )
+    fingerprints = [trainer.fingerprint() for trainer in trainers]
+    assert len(set(map(repr, fingerprints))) == len(trainers)
+    assert fingerprints == [trainer.fingerprint() for trainer in again]
+    named = Estimator(SGDClassifier(), X, y, scoring=make_scorer(fbeta_score, beta=2))
+    assert named.fingerprint().keys() == trainers[0].fingerprint().keys()  # as it always was
+
+
+def test_another_function_in_a_pipeline_has_another_fingerprint() -> None:
+    def fingerprint(function: Any) -> str:
+        steps = make_pipeline(FunctionTransformer(function), SGDClassifier())
+        return repr(Estimator(steps, X, y).fingerprint())
+
+    functions = [
+        np.log1p,
+        np.sqrt,
+        lambda rows: rows + 1,
+        lambda rows: rows + 2,
+        partial(np.power, 2),
+        partial(np.power, 3),
+    ]
+    assert len(set(map(fingerprint, functions))) == len(functions)
+
+
+def test_a_scoring_that_holds_itself_has_a_fingerprint() -> None:
+    def score(model: Any, X: Any, y: Any, depth: int = 0) -> float:
+        return score(model, X, y, depth + 1) if depth < 3 else _recall(model, X, y)
+
+    one, other = (Estimator(SGDClassifier(), X, y, scoring=score) for _ in "ab")
+    assert one.fingerprint() == other.fingerprint()
+
+
+def test_a_search_by_another_lambda_is_another_search(tmp_path: Path) -> None:
+    def searched(beta: float) -> Any:
+        trainer = Estimator(
+            SGDClassifier(), X, y, scoring=lambda model, X, y: _recall(model, X, y, beta=beta)
+        )
+        space = {"alpha": LogUniform(1e-6, 1)}
+        return search(trainer, space, arms=2, budget=4, journal=tmp_path / "search.jsonl")
+
+    assert searched(2).digest == searched(2).digest
+    with pytest.raises(OtherSearch) as info:
+        searched(1)
+    ((name, _, _),) = info.value.differences
+    assert name.startswith("trainer.scoring")
+
+
+def test_a_journal_that_knows_scorings_by_their_names_only_is_resumed(tmp_path: Path) -> None:
+    class AsBefore(Estimator):
+        def fingerprint(self) -> dict[str, Any]:
+            return {k: v for k, v in super().fingerprint().items() if "its code" not in k}
+
+    AsBefore.__qualname__ = "Estimator"
+
+    def searched(kind: type[Estimator], beta: float) -> str:
+        trainer = kind(SGDClassifier(), X, y, scoring=partial(_recall, beta=beta))
+        space = {"alpha": LogUniform(1e-6, 1)}
+        path = tmp_path / "search.jsonl"
+        return search(trainer, space, arms=2, budget=4, journal=path).digest
+
+    assert searched(AsBefore, 2) == searched(Estimator, 2)
 
 
 def test_other_data_or_settings_have_another_fingerprint() -> None:

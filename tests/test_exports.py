@@ -39,8 +39,8 @@ from lastarm.cli import main
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
 from lastarm.journal import Journal, read
-from lastarm.report.domains import domains_of
 from lastarm.report.exports.tables import EVENT_COLUMNS, as_cell
+from lastarm.report.hyperparameters import domains_of
 from lastarm.space import describe
 from lastarm.trainers import Config
 

@@ -9,8 +9,7 @@ import pytest
 
 from faults.all import CAMPAIGNS, PLANTED
 from faults.campaign import Campaign
-from faults.engine_workers import DASK_FAULTS, KILLED, RAY_FAULTS, strike
-from faults.engines import Engine, dask_engine
+from faults.engines import DASK_FAULTS, KILLED, RAY_FAULTS, Engine, dask_engine, strike
 from faults.planted import Planted
 from lastarm import UniformAllocation, search
 from lastarm.errors import AllArmsFailed

@@ -365,7 +365,7 @@ def test_a_program_finds_in_its_folder_what_it_left_there() -> None:
     assert curve(trainer, {}, 1, 3, 4) == [1.0, 0.25, 0.125]
     state = trained(trainer, {}, 5)
     assert Path(state, "count").read_text() == "5"
-    assert repr(state) == f"Folder({str(state.path)!r}, pulls=5)"
+    assert repr(state) == f"ArmFolder({str(state.path)!r}, pulls=5)"
 
 
 def test_a_failed_attempt_leaves_the_folder_as_it_was() -> None:

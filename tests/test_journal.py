@@ -6,15 +6,25 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, search
+from lastarm import (
+    Choice,
+    HorizonHalving,
+    RecordedCurves,
+    Result,
+    SuccessiveHalving,
+    Uniform,
+    search,
+)
+from lastarm.cli import main
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
@@ -23,11 +33,13 @@ from lastarm.errors import (
     JournalRepaired,
     OtherFormat,
     OtherSearch,
+    OtherVersion,
     ReplayDiverged,
 )
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, lock, read, replay
 from lastarm.journal.lines import decode, encode, event_of
+from lastarm.ledger.rounds import rounds_of
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
@@ -53,7 +65,6 @@ works = st.builds(
     st.integers(1, 99),
     st.integers(0, 1),
     st.floats(0, 1e9),
-    st.integers(0, 1),
 )
 texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 events = st.one_of(
@@ -418,3 +429,133 @@ def test_a_hyperparameter_called_configs_keeps_its_description(tmp_path: Path) -
     assert run().digest == found.digest
     with pytest.raises(OtherSearch, match="configs drawn drawn was"):
         run(include=[{"row": 0, "configs": 0.5, "configs drawn": 2.5}])
+
+
+def by_two_seeds(path: Path | None, *, seed: int, own: int = 7) -> Result:
+    """A search whose policy has a seed of its own: it draws 3 of 8 arms."""
+    policy = HorizonHalving(arms=8, budget=12, max_pulls=18, seed=own)
+    return search(
+        Noisy(), [{"x": x / 8} for x in range(8)], policy=policy, seed=seed, journal=path
+    )
+
+
+class Noisy:
+    """Its losses depend on the seed of the arm."""
+
+    def start(self, config: Any, seed: int) -> list[float]:
+        return [config["x"] + seed % 97, 0]
+
+    def train(self, state: list[float], pulls: int) -> list[float]:
+        return [state[0], state[1] + pulls]
+
+    def loss(self, state: list[float]) -> float:
+        return state[0] + 1 / state[1]
+
+
+def test_a_seed_of_the_policy_does_not_hide_that_of_the_search(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    first = by_two_seeds(path, seed=1)
+    assert by_two_seeds(path, seed=1).digest == first.digest
+    with pytest.raises(OtherSearch) as refused:
+        by_two_seeds(path, seed=2)
+    assert refused.value.differences == [("seed", 1, 2)]
+    with pytest.raises(OtherSearch) as refused:
+        by_two_seeds(path, seed=1, own=8)
+    assert refused.value.differences == [("policy.seed", 7, 8)]
+
+
+def test_a_seed_that_the_policy_has_from_the_search_is_named_once(tmp_path: Path) -> None:
+    def run(seed: int) -> Result:
+        rows = [{"x": x / 8} for x in range(8)]
+        numbers: dict[str, Any] = {"arms": 8, "budget": 12, "max_pulls": 18}
+        return search(Noisy(), rows, seed=seed, journal=tmp_path / "search.jsonl", **numbers)
+
+    run(1)
+    with pytest.raises(OtherSearch) as refused:
+        run(2)
+    assert refused.value.differences == [("seed", 1, 2)]
+
+
+def test_a_result_finds_its_journal_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = play(Path("search.jsonl"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert result.journal == str(tmp_path / "search.jsonl")
+    assert result.report("report.html").exists()
+
+
+@dataclass(eq=False)
+class Later(SuccessiveHalving):
+    """Successive Halving, after its rule was changed."""
+
+    version: ClassVar[int] = 2
+
+
+class LaterCurves(RecordedCurves):
+    """Recorded curves, after their rule was changed."""
+
+    version = 3
+    recorded_as = "RecordedCurves"
+    __qualname__ = "RecordedCurves"
+
+
+def test_a_journal_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    path, rows = tmp_path / "search.jsonl", [{"row": row} for row in range(16)]
+    play(path)
+    before = path.read_bytes()
+    with pytest.raises(OtherVersion) as refused:
+        search(RecordedCurves(TABLE), rows, policy=Later(16, 128), journal=path)
+    error = refused.value
+    assert (error.path, error.part, error.name) == (path, "policy", "successive-halving")
+    assert (error.written, error.known) == (1, 2)
+    with pytest.raises(OtherVersion) as refused:
+        search(LaterCurves(TABLE), rows, policy=SuccessiveHalving(16, 128), journal=path)
+    error = refused.value
+    assert (error.part, error.name, error.written, error.known) == (
+        "trainer",
+        "RecordedCurves",
+        1,
+        3,
+    )
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["search.jsonl"]
+
+
+def test_a_version_other_than_1_is_in_the_header_and_is_resumed(tmp_path: Path) -> None:
+    path, rows = tmp_path / "search.jsonl", [{"row": row} for row in range(16)]
+
+    def run(policy: SuccessiveHalving, trainer: RecordedCurves) -> Result:
+        return search(trainer, rows, policy=policy, journal=path, checkpoints=False)
+
+    first = run(Later(16, 128), LaterCurves(TABLE))
+    opened = read(path)[0]
+    assert isinstance(opened, Opened)
+    assert (opened.policy["version"], opened.trainer["version"]) == (2, 3)
+    assert run(Later(16, 128), LaterCurves(TABLE)).digest == first.digest
+    with pytest.raises(OtherVersion):  # nor by an older rule
+        run(SuccessiveHalving(16, 128), LaterCurves(TABLE))
+
+
+def test_a_journal_of_another_version_is_shown_reported_and_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "search.jsonl"
+    digest = play(path).digest
+    played = rounds_of({"name": "successive-halving", "arms": 16, "budget": 128}, read(path))
+    assert played
+    monkeypatch.setattr(SuccessiveHalving, "version", 2)
+    opened = read(path)[0]
+    assert isinstance(opened, Opened)
+    assert rounds_of(opened.policy, read(path)) == []  # the new rule does not explain the old
+    for words in (["show", "--json"], ["report", "-o", str(tmp_path / "report.html")], ["show"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, str(path)])
+        assert ended.value.code == 0
+        said = capsys.readouterr().out
+        assert "--json" not in words or json.loads(said)["digest"] == digest
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(path), "-o", str(tmp_path / "arms.csv")])
+    assert ended.value.code == 0

@@ -23,13 +23,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from lastarm import Choice, LogUniform, SuccessiveHalving, search
 from lastarm.batched import Single
-from lastarm.batched.linear import LinearModels
-from lastarm.batched.linear_arms import FEW, LOSSES
-from lastarm.batched.samples import order
+from lastarm.batched.linear import FEW, LOSSES, LinearModels
+from lastarm.batched.sample_order import order
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch
-from lastarm.sklearn.linear_together import LinearTogether
-from lastarm.sklearn.supported import why_not, why_not_these
+from lastarm.sklearn.batched_sgd import BatchedSGD
+from lastarm.sklearn.batched_sgd_support import why_not, why_not_these
 from lastarm.space import draw
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
@@ -217,7 +216,7 @@ def test_one_arm_at_a_time_finds_the_same(kwargs: Any) -> None:
     trainer = Estimator(SGDClassifier(), X, y, test=0, seed=1, **({"scoring": "score"} | kwargs))
     for runner in ("serial", "batched"):
         result = search(
-            LinearTogether(trainer),
+            BatchedSGD(trainer),
             SPACE,
             policy=SuccessiveHalving(16, 4 * 16 * 4),
             seed=1,
@@ -238,7 +237,7 @@ def test_folds_and_scorers_say_of_the_kernels_models_what_they_say() -> None:
     for scoring in (None, "balanced_accuracy"):
         fitted = halving(cv=3, scoring=scoring).fit(X, y)
         trainer = Estimator(SGDClassifier(), X, y, test=0, cv=3, seed=1)
-        together = LinearTogether(trainer)
+        together = BatchedSGD(trainer)
         batch = together.start([fitted.best_params_], [0])
         together.train(batch, [0], fitted.n_resources_[-1])
         scorer = get_scorer(scoring or "accuracy")
@@ -320,7 +319,7 @@ def test_what_the_kernel_cannot_do_is_done_one_at_a_time_and_said(
 def test_the_losses_are_those_of_scikit_learns_own_but_for_the_order_of_the_rows() -> None:
     X, y = make_classification(4000, 20, n_informative=8, flip_y=0.1, random_state=0)
     trainer = Estimator(SGDClassifier(), X, y, test=0, scoring="score", seed=0)
-    together = LinearTogether(trainer)
+    together = BatchedSGD(trainer)
     configs = draw(SPACE, 24, 0)
     batch = together.start(configs, range(24))
     together.train(batch, range(24), 20)

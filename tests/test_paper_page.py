@@ -173,7 +173,9 @@ def test_errors_far_apart_have_a_logarithmic_axis(spread: float, scale: str) -> 
 
 def test_the_line_is_the_mean_over_trials_and_the_band_the_middle_half() -> None:
     table = [row for row in rows() if row["policy"] == "uniform"]
-    line = figures.Line.of([{name: str(value) for name, value in row.items()} for row in table])
+    line = figures.PolicyLine.of(
+        [{name: str(value) for name, value in row.items()} for row in table]
+    )
     assert line.budgets.tolist() == [16, 32, 64, 128, 256, 512, 1024]
     assert line.seconds[0] == pytest.approx(0.516)
     assert line.mean[-1] == pytest.approx(1.015)

@@ -18,8 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from faults.engine_workers import KILLED, strike
-from faults.engines import Engine
+from faults.engines import KILLED, Engine, strike
 from faults.planted import mutated
 from lastarm import Checkpoints, Configs, SuccessiveHalving, UniformAllocation, search
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck

@@ -32,12 +32,12 @@ from lastarm.cli import main
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
 from lastarm.journal import read
-from lastarm.ledger.timeline import Timeline
+from lastarm.ledger import Timeline
 from lastarm.policies import POLICIES
-from lastarm.report.page.axes import axis
+from lastarm.report.axes import axis
+from lastarm.report.hyperparameters import parameters
 from lastarm.report.page.html import rendered, write_report
 from lastarm.report.page.story import MOST_ARMS, MOST_POINTS, story
-from lastarm.report.parameters import parameters
 from lastarm.trainers import RecordedCurves
 from tests.report_searches import (
     HOSTILE,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm.batched import Together
+from lastarm.batched import OneByOne
 from lastarm.cli import main
 from lastarm.events import Loss
 from lastarm.journal.lock import is_held
@@ -243,7 +243,7 @@ def test_trials_differ_in_their_arms_and_their_splits(tmp_path: Path) -> None:
 def test_a_signal_in_the_last_round_of_a_search_is_not_forgotten(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    class Interrupted(Together):
+    class Interrupted(OneByOne):
         def losses(self, batch: Any, arms: Any) -> Any:
             os.kill(os.getpid(), number)
             return super().losses(batch, arms)
@@ -254,7 +254,7 @@ def test_a_signal_in_the_last_round_of_a_search_is_not_forgotten(
         searched(trainer, space, policy, tmp_path / "journal")
     assert stopped.value.signal == number
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    again = searched(Together(RecordedCurves([[0.5], [0.25]])), space, policy, tmp_path / "j2")
+    again = searched(OneByOne(RecordedCurves([[0.5], [0.25]])), space, policy, tmp_path / "j2")
     assert again.arm == 1
 
 

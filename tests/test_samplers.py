@@ -37,7 +37,7 @@ from lastarm.errors import DrawnOtherwise, InvalidArgument, OtherSearch
 from lastarm.events import Loss, Pull
 from lastarm.journal import read
 from lastarm.plain import readable
-from lastarm.samplers import Choosing, Seen
+from lastarm.samplers import SampledPolicy, Seen
 from lastarm.samplers.forest import features
 from lastarm.space import draw, spare
 
@@ -246,7 +246,7 @@ def test_a_sampler_is_shown_what_is_known_and_failures_as_the_worst() -> None:
 
 def test_a_batch_waits_for_the_one_before_where_arms_go_round_by_round() -> None:
     configs = draw(SPACE, 8, 0)
-    policy = Choosing(SuccessiveHalving(8, 48), Closest(batch=3), SPACE, configs, 0)
+    policy = SampledPolicy(SuccessiveHalving(8, 48), Closest(batch=3), SPACE, configs, 0)
     first = policy.ask(8)
     assert [pull.arm for pull in first] == [0, 1, 2]
     policy.tell(Loss(first[0], 0.5))
@@ -259,7 +259,7 @@ def test_a_batch_waits_for_the_one_before_where_arms_go_round_by_round() -> None
 
 def test_asha_never_waits_for_a_batch() -> None:
     configs = draw(SPACE, 40, 0)
-    policy = Choosing(POLICIES["asha"], Closest(batch=3), SPACE, configs, 0)
+    policy = SampledPolicy(POLICIES["asha"], Closest(batch=3), SPACE, configs, 0)
     assert len(policy.ask(20)) == 20
 
 

@@ -35,7 +35,7 @@ from lastarm import ASHA, LogUniform, SuccessiveHalving, search
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.policies import POLICIES
 from lastarm.sklearn import AllFitsFailed, HalvingSearch
-from lastarm.sklearn.linear_together import LinearTogether
+from lastarm.sklearn.batched_sgd import BatchedSGD
 from lastarm.trainers.estimators import Estimator
 
 X, y = load_digits(return_X_y=True)
@@ -269,7 +269,7 @@ def test_it_is_the_search_that_search_makes(average: bool) -> None:
     estimator = SGDClassifier(average=average)
     fitted = halving(estimator).fit(X, y)
     trainer: Any = Estimator(estimator, X, y, test=0, scoring="score", seed=0)
-    trainer = trainer if average else LinearTogether(trainer)
+    trainer = trainer if average else BatchedSGD(trainer)
     result = search(trainer, ALPHA, policy=SuccessiveHalving(8, 48), seed=0)
     assert fitted.result_.digest == result.digest
     assert fitted.best_params_ == result.config

@@ -34,7 +34,6 @@ from lastarm.journal import read
 from lastarm.journal.lines import event_of, fields_of
 from lastarm.policy import Policy
 from lastarm.runners import Simulated, Waiting
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.states import size_of
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner
@@ -128,34 +127,6 @@ def test_every_rung_moves_those_that_do_not_fit_and_no_others(arms: int, memory:
     found = played(curves(arms), policy, states_in_memory=memory)
     assert found.spent.moves == sum(max(0, rung - memory) for rung in rungs[1:])
     assert found.spent.move_seconds == 5.0 * found.spent.moves
-    assert found.spent.moves < found.spent.plain_moves
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    table=tables,
-    workers=st.integers(1, 3),
-    memory=st.integers(1, 4),
-    make=st.sampled_from(POLICIES),
-)
-def test_the_plain_order_is_counted_as_if_it_had_been_played(
-    table: list[list[float]], workers: int, memory: int, make: Callable[[int], Policy]
-) -> None:
-    found = search_or_none(table, make(len(table)), workers=workers, states_in_memory=memory)
-    shelves: list[list[int]] = [[] for _ in range(workers)]
-    moves, begun = 0, set()
-    rounds = rounds_of(make(len(table)), table)
-    for turn, arm in enumerate(arm for arms in rounds for arm in arms):
-        shelf = shelves[turn % workers]
-        moves += arm in begun and arm not in shelf
-        begun.add(arm)
-        for each in shelves:
-            if arm in each:
-                each.remove(arm)
-        shelf.append(arm)
-        del shelf[:-memory]
-    if found:
-        assert found.spent.plain_moves == moves
 
 
 @settings(max_examples=60, deadline=None)
@@ -217,9 +188,7 @@ def test_an_idle_worker_takes_the_last_of_the_longest_queue_when_that_is_worth_i
     homes, idle = {0: "a", 1: "a", 2: "b"}, ["c"]
 
     def waiting(switch_seconds: float | None) -> Waiting:
-        line = Waiting(
-            home=homes.get, idle=lambda: idle, plain=Plain(3, 9), switch_seconds=switch_seconds
-        )
+        line = Waiting(home=homes.get, idle=lambda: idle, switch_seconds=switch_seconds)
         for arm in range(3):
             line.noted(Loss(Pull(arm, 1), 0.5, Work(1, 2.0)))
         line.add([Pull(arm, 3) for arm in range(3)])  # 4 s each
@@ -264,12 +233,10 @@ def test_the_serial_runner_loads_what_does_not_fit_and_says_what_that_took(
     )
     roomy = search(Heavy(), LIMITS, policy=HALVING)
     assert tight.digest == roomy.digest
-    assert (roomy.spent.moves, roomy.spent.plain_moves, roomy.spent.moving) == (0, 0, "")
+    assert (roomy.spent.moves, roomy.spent.moving) == (0, "")
     assert tight.spent.moves == (8 - 3) + (4 - 3)
     assert 0 < tight.spent.move_seconds < tight.spent.train_seconds
     assert tight.spent.repeated == 0
-    assert tight.spent.plain_moves > tight.spent.moves
-    assert tight.spent.saved_seconds > 0
     assert tight.spent.moving in str(tight)
 
 
@@ -296,7 +263,7 @@ def test_processes_leave_arms_where_they_are_if_moving_is_declared_to_be_dear(
     assert moved.spent.repeated == 0
 
 
-def test_the_command_and_the_report_say_what_was_moved_and_saved(
+def test_the_command_and_the_report_say_what_was_moved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "search.jsonl"
@@ -311,14 +278,18 @@ def test_the_command_and_the_report_say_what_was_moved_and_saved(
     assert again.as_dict()["moves"] == 6
     page = found.report(tmp_path / "report.html").read_text()
     assert "states moved" in page
-    assert f"the plain order would have moved {found.spent.plain_moves}" in page
 
 
 def test_a_line_says_nothing_of_moves_where_there_are_none() -> None:
-    loss = Loss(Pull(0, 1), 0.5, Work(1, 2.0, moves=1, move_seconds=0.5, plain_moves=1))
+    loss = Loss(Pull(0, 1), 0.5, Work(1, 2.0, moves=1, move_seconds=0.5))
     assert event_of(fields_of(loss)) == loss
     plain = fields_of(Loss(Pull(0, 1), 0.5))
-    assert not {"moves", "move_seconds", "plain_moves"} & set(plain)
+    assert not {"moves", "move_seconds"} & set(plain)
+
+
+def test_what_an_older_journal_says_of_the_plain_order_is_ignored() -> None:
+    loss = Loss(Pull(0, 1), 0.5, Work(1, 2.0, moves=1, move_seconds=0.5))
+    assert event_of(fields_of(loss) | {"plain_moves": 2}) == loss
 
 
 @pytest.mark.parametrize("seconds", [-1, math.nan, math.inf, "soon"])

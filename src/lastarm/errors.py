@@ -211,6 +211,27 @@ class OtherSearch(JournalError):
         )
 
 
+class OtherVersion(JournalError):
+    """The journal follows a rule that this version of lastarm has changed.
+
+    `part` is "policy" or "trainer" and `name` says which; the rule has the number `written` in the
+    journal and `known` here.
+    """
+
+    def __init__(
+        self, path: object, part: str, name: str, written: object, known: object, by: str = ""
+    ) -> None:
+        self.path, self.part, self.name = path, part, name
+        self.written, self.known = written, known
+        wrote = f" (lastarm {by})" if by else ""
+        super().__init__(
+            f"the journal {path} was written with version {written} of the {part} {name}, and "
+            f"this lastarm has version {known}, which does not do the same. A search is never "
+            "resumed by another rule. Start it again with another journal, or resume it with the "
+            f"lastarm that wrote it{wrote}. `lastarm show`, `report` and `export` still read it."
+        )
+
+
 class ReplayDiverged(JournalError):
     """Walked through the journal, the policy asked for something else than what was written."""
 

@@ -55,7 +55,6 @@ class Work(NamedTuple):
     attempt: int = 1
     moves: int = 0
     move_seconds: float = 0.0
-    plain_moves: int = 0  # how many it would have been, had pulls been performed as asked for
 
 
 class Saved(NamedTuple):

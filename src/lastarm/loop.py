@@ -84,12 +84,8 @@ def run(
             if started.get(came.pull) != attempt:
                 continue
             del started[came.pull]
-            result = waiting.noted(came)
-            if isinstance(result, Failure):
-                lost[result.pull] += result.lost
-                failed = lost[result.pull] if result.lost else attempt - lost[result.pull]
-                allowed = max(retries, ATTEMPTS_OF_LOST - 1) if result.lost else retries
-                result = result._replace(retried=failed <= allowed)
+            waiting.noted(came)
+            result = _judged(came, lost, retries) if isinstance(came, Failure) else came
             known.append(result)
             journal.append(result)
         if known:
@@ -100,6 +96,15 @@ def run(
             else:
                 policy.tell(result)
             yield result
+
+
+def _judged(failure: Failure, lost: Counter[Pull], retries: int) -> Failure:
+    """The failure of an attempt, which says now whether the pull is tried again."""
+    lost[failure.pull] += failure.lost
+    often = lost[failure.pull]
+    if failure.lost:
+        return failure._replace(retried=often <= max(retries, ATTEMPTS_OF_LOST - 1))
+    return failure._replace(retried=failure.work.attempt - often <= retries)
 
 
 def _resumed(

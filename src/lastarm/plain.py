@@ -5,10 +5,13 @@ The string is the same in every process and on every machine.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping, Set
+import sys
+from collections.abc import Iterable, Mapping, Set
 from math import isfinite
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -105,3 +108,74 @@ def _canonical(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return json.dumps(_canonical(value))
+
+
+CODE = "(its code, Python "
+
+
+def code_fingerprint(role: str, value: Any) -> dict[str, str]:
+    """A fingerprint by what functions do, where their names do not tell them apart.
+
+    That is the case for lambdas, local functions, partials and methods, also inside of other
+    objects. Functions and classes with a name of their own are known by it, and add nothing.
+
+    >>> code_fingerprint("scoring", max)
+    {}
+    >>> one, other = (code_fingerprint("scoring", lambda x, k=k: x + k) for k in (1, 2))
+    >>> one.keys() == other.keys(), one == other
+    (True, False)
+
+    It is made from the bytecode, which each version of Python writes differently. So the name of
+    the entry holds the version. An entry with `CODE` in its name is compared only if both
+    fingerprints have it.
+    """
+    code = _by_code(value, ())
+    if isinstance(code, str):
+        return {}
+    return {f"{role} {CODE}{sys.version_info[0]}.{sys.version_info[1]})": fingerprint(code)}
+
+
+def _by_code(value: Any, around: tuple[int, ...]) -> Any:
+    """What `value` is, in lists and texts; a text alone if its name or its repr says it all."""
+    if id(value) in around or len(around) > 30:
+        return "(inside itself)"
+
+    def inside(parts: Iterable[Any]) -> list[Any]:
+        return [_by_code(part, (*around, id(value))) for part in parts]
+
+    match value:
+        case CodeType():
+            return [value.co_code.hex(), *value.co_names, inside(value.co_consts)]
+        case functools.partial():
+            return ["partial", *inside((value.func, value.args, value.keywords))]
+        case MethodType():
+            return ["method", value.__name__, *inside([value.__self__])]
+        case FunctionType() if "<" in value.__qualname__:
+            kept = [_content(cell) for cell in value.__closure__ or ()]
+            parts = (value.__code__, value.__defaults__, value.__kwdefaults__, kept)
+            return [value.__module__, value.__qualname__, *inside(parts)]
+        case np.ndarray() if not value.dtype.hasobject:
+            return fingerprint(value)
+        case list() | tuple():
+            return _as_text(inside(value))
+        case Mapping():
+            return _as_text([*map(str, value), *inside(value.values())])
+        case Set():
+            return repr(sorted(map(repr, value)))
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    shown, own = repr(value), getattr(value, "__dict__", {})
+    if " at 0x" not in shown:  # but it may hold a lambda
+        return _as_text([shown, *inside(part for part in own.values() if callable(part))])
+    return [f"{type(value).__module__}.{type(value).__qualname__}", *own, *inside(own.values())]
+
+
+def _as_text(parts: list[Any]) -> Any:
+    return repr(parts) if all(isinstance(part, str) for part in parts) else parts
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # nothing yet: it is set later
+        return None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Opened, Pull
 from lastarm.journal import read
-from lastarm.journal.credible import require_credible
-from lastarm.ledger import Ledger, Rung, Spent, Stretch, Utilisation
+from lastarm.journal.sanity import require_sane
+from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.plain import short
 from lastarm.policy import lowest
 from lastarm.report.exports.tables import pulled, renamed
@@ -56,7 +56,7 @@ class Result:
     failures: dict[int, Failure] = field(repr=False)
     metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
     configs: Sequence[Config] = field(repr=False, default=())
-    rungs: Mapping[int, Rung] = field(repr=False, default_factory=dict)
+    rungs: Mapping[int, LevelCost] = field(repr=False, default_factory=dict)
     best_so_far: Sequence[tuple[int, float]] = field(repr=False, default=())
     policy: Mapping[str, Any] = field(repr=False, default_factory=dict)
     space: Mapping[str, Any] = field(repr=False, default_factory=dict)
@@ -81,7 +81,7 @@ class Result:
         (1, {'x': 1}, False)
         """
         events = list(events)
-        require_credible(events)
+        require_sane(events)
         begun = (event for event in events if isinstance(event, Opened))
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)

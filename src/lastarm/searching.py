@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
-import platform
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -20,18 +18,16 @@ from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
 from lastarm.events import Closed, Event, Opened, Pull
-from lastarm.journal import Journal, Unwritten
+from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger, Timesheet
 from lastarm.loop import run
-from lastarm.plain import fingerprint
 from lastarm.policies.named import choose
-from lastarm.policy import Extendable, Policy, describe, fresh
+from lastarm.policy import Extendable, Policy, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
-from lastarm.samplers import Choosing, Sampler
+from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, draw
-from lastarm.space import describe as describe_space
 from lastarm.trainers import (
     AnyTrainer,
     Config,
@@ -124,7 +120,7 @@ def search(
         workers,
         pull_seconds,
         starts_processes=getattr(how, "starts_processes", False),
-        batched=batched and not maximize,
+        batched=batched,
     )
     include = () if include is None else include
     prepared = _Prepared(
@@ -170,6 +166,18 @@ class _Prepared:
     journal: str | Path | None
     checkpoints: Checkpoints | None
 
+    def header(self) -> Opened:
+        """What the journal begins with."""
+        return header(
+            seed=self.seed,
+            policy=self.policy,
+            space=self.space,
+            configs=self.configs,
+            trainer=self.trainer,
+            recommend=self.recommend,
+            sampler=self.sampler,
+        )
+
 
 @dataclass(frozen=True)
 class _Begun:
@@ -202,7 +210,7 @@ def _begin(
     """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
     journal: Journal | Unwritten = Unwritten()
     if prepared.journal is not None:
-        journal = stack.enter_context(closing(Journal(prepared.journal, _opened(prepared))))
+        journal = stack.enter_context(closing(Journal(prepared.journal, prepared.header())))
     states = Arms(
         prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
     )
@@ -220,7 +228,7 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     asked = policy
     if prepared.sampler:
-        asked = choosing = Choosing(
+        asked = choosing = SampledPolicy(
             policy,
             prepared.sampler,
             prepared.space,
@@ -271,12 +279,12 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         found,
         complete=policy.finished,
         configs=prepared.configs,
-        policy=_described(policy, prepared),
+        policy=described_policy(policy, prepared.recommend, prepared.sampler),
         space=domains(prepared.space),
         maximized=prepared.maximize,
         state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
         stopped_by=None if policy.finished else begun.stop.signal,
-        journal=None if prepared.journal is None else str(prepared.journal),
+        journal=str(begun.journal.path) if isinstance(begun.journal, Journal) else None,
         utilisation=begun.sheet.utilisation,
         budget=policy.budget,
     )
@@ -296,33 +304,6 @@ def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, swit
             f"switch_seconds={switch!r} will not do: it is what moving a state to another worker "
             "takes. Give finite seconds, 0 or more, or leave it out to have it measured."
         )
-
-
-def _opened(prepared: _Prepared) -> Opened:
-    """The header of the journal: all that decides, and how the search was begun."""
-    packages = ["lastarm", *(prepared.sampler.packages if prepared.sampler else ())]
-    version = importlib.import_module("importlib.metadata").version  # which takes time to import
-    trainer = prepared.trainer
-    kind = {"kind": type(trainer).__qualname__}
-    described, drawn = describe_space(prepared.space), "configs"
-    while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
-        drawn += " drawn"
-    return Opened(
-        seed=prepared.seed,
-        policy=_described(prepared.policy, prepared),
-        space=described | {drawn: fingerprint(prepared.configs)},
-        trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
-        versions={"python": platform.python_version()} | {p: version(p) for p in packages},
-        command=tuple(sys.argv),
-        folder=os.getcwd(),
-    )
-
-
-def _described(policy: Policy, prepared: _Prepared) -> dict[str, Any]:
-    """All that decides: the policy, and what besides is not as usual."""
-    said = describe(policy)
-    said |= {"recommend": prepared.recommend} if prepared.recommend != "latest" else {}
-    return said | ({"sampler": str(prepared.sampler)} if prepared.sampler else {})
 
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:

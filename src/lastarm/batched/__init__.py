@@ -1,10 +1,22 @@
-"""Trainers that advance many arms together: the contract, and what leads to it and from it.
+"""Trainers that train many arms in one call: the contract, adapters, and the models.
 
-The models are in files of their own, which need numba: `ridge`, `kernel_svm`, `completion`.
+Here belong the contract (`protocol`), the adapters to and from ordinary trainers (`adapters`), and
+models that follow the contract, a file each: `linear`, `ridge`, `kernel_svm`, `completion`. What
+is compiled is in `kernels`. The models need numba; the contract and the adapters do not. The
+runner that calls batched trainers is in `lastarm.runners.batched`.
 """
 
+from lastarm.batched.adapters import OneByOne, Single, as_batched, is_batched
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
-from lastarm.batched.single import Single
-from lastarm.batched.together import Together, as_batched, is_batched
 
-__all__ = ["BatchedTrainer", "Single", "SomeFailed", "Together", "as_batched", "is_batched"]
+Together = OneByOne  # its name in version 0.1, which code of users may have
+
+__all__ = [
+    "BatchedTrainer",
+    "OneByOne",
+    "Single",
+    "SomeFailed",
+    "Together",
+    "as_batched",
+    "is_batched",
+]

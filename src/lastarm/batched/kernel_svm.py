@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting, signs, tables
-from lastarm.batched.pegasos import POINTS, SAMPLES, add_errors, loaded, pegasos, unload
-from lastarm.batched.samples import order, passes
+from lastarm.batched.kernels.pegasos import POINTS, SAMPLES, add_errors, loaded, pegasos, unload
+from lastarm.batched.sample_order import order, passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
 from lastarm.trainers import Config

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from lastarm.batched.arrays import setting
-from lastarm.batched.linear import LinearModels
-from lastarm.batched.linear_arms import Rule
+from lastarm.batched.linear import LinearModels, Rule
 from lastarm.trainers import Config
 
 

@@ -1,4 +1,7 @@
-"""The `lastarm` command.
+"""The `lastarm` command: a file for each subcommand, and what several of them share.
+
+Shared are `options` (options and how their values are read) and `display` (how a search looks on a
+terminal). Nothing is decided or computed here that the library could do.
 
 Exit codes: 0 done, 1 all arms failed, 2 bad input, 3 the journal cannot be used, 130 and 143
 stopped by Ctrl-C and SIGTERM.
@@ -12,37 +15,45 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
-from lastarm.cli.demo import demo
-from lastarm.cli.export import export
-from lastarm.cli.plan import plan
-from lastarm.cli.replay import replay
-from lastarm.cli.report import report
-from lastarm.cli.reproduce import reproduce
-from lastarm.cli.resume import resume
-from lastarm.cli.show import show
-from lastarm.cli.tune import tune
 from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError, Stuck
 from lastarm.plain import printable
 
+COMMANDS = ("demo", "export", "plan", "replay", "report", "reproduce", "resume", "show", "tune")
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99})
+
+class Commands(click.Group):
+    """Subcommands that are imported when they are called: each is in a file of its own name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of that name, if there is one."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"lastarm.cli.{cmd_name}"), cmd_name)
+        return found
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99},
+)
 @click.version_option(package_name="lastarm")
 def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
 
 
-for command in (demo, plan, tune, resume, show, report, export, replay, reproduce):
-    lastarm.add_command(command)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; an error is one line, never a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an old terminal may not know every sign
-    # However it was called, this is what a journal remembers as its command.
+        sys.stdout.reconfigure(errors="replace")  # an old terminal may not know every character
+    # Whatever started it, a journal remembers this as its command.
     sys.argv = ["lastarm", *(sys.argv[1:] if arguments is None else arguments)]
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -69,8 +80,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except JournalError as error:
         message, code = str(error), 3
     except (click.Abort, KeyboardInterrupt):
-        message, code = "left at once.", 128 + signal.SIGINT
-    except BrokenPipeError:  # whoever read our output has seen enough
+        message, code = "stopped at once.", 128 + signal.SIGINT
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
-from lastarm.cli.stretches import stretches, stretches_table
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
@@ -79,7 +79,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
         **result.as_dict(),
         "running": is_held(path),
         "budget": result.budget,
-        "stretches": stretches(result),
+        "stretches": _stretches(result),
         "seed": opened.seed,
         "policy": dict(opened.policy),
         "space": dict(opened.space),
@@ -111,7 +111,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     looks = counted(spent.observations, "look")
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
-        *([stretches_table(result)] if len(result.stretches) > 1 else []),
+        *([_stretches_table(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
         Text(
@@ -158,5 +158,52 @@ def _arms(result: Result, top: int) -> Table:
             f"{upto:,}",
             f"{loss:.6g}",
             *(escape(clean(value, MOST_SIGNS)) for value in shown),
+        )
+    return table
+
+
+def _stretches(result: Result) -> list[dict[str, Any]]:
+    """What each stretch of a search spent, and its answer, if it has one."""
+    sums = [*(stretch.before for stretch in result.stretches), result.spent]
+    return [
+        {
+            "budget": stretch.budget,
+            "pulls": after.pulls - before.pulls,
+            "observations": after.observations - before.observations,
+            "repeated": after.repeated - before.repeated,
+            "complete": stretch.closed is not None,
+            "arm": None,
+            "level": None,
+            "loss": None,
+            "test_loss": None,
+        }
+        | (
+            {
+                "arm": closed.arm,
+                "level": closed.upto,
+                "loss": dict(result.curves.get(closed.arm, [])).get(closed.upto),
+                "test_loss": closed.test_loss,
+            }
+            if (closed := stretch.closed)
+            else {}
+        )
+        for stretch, (before, after) in zip(result.stretches, pairwise(sums), strict=True)
+    ]
+
+
+def _stretches_table(result: Result) -> Table:
+    """The stretches of a search that was extended, for people."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss"):
+        table.add_column(heading, justify="right")
+    for row in _stretches(result):
+        losses = (row["loss"], row["test_loss"])
+        table.add_row(
+            f"{row['budget']:,}",
+            f"{row['pulls']:,}",
+            f"{row['observations']:,}",
+            f"arm {row['arm']}" if row["complete"] else "not closed",
+            f"{row['level']:,}" if row["complete"] else "",
+            *("" if loss is None else f"{loss:.6g}" for loss in losses),
         )
     return table

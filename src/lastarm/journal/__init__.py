@@ -1,10 +1,14 @@
-"""The journal: a search's memory. One file of JSON lines, one writer, and the rules of its disk.
+"""The journal: the memory of a search. One file of JSON lines, one writer, one order of events.
 
-Here is all that knows the file: how a line is spelled (`lines`), who may write (`lock`), how a
-write survives a power cut (`disk`), reading, writing and replaying (`file`), and which values a
-journal may claim (`credible`). What its events add up to is in `lastarm.ledger`.
+Here is all that knows the file: reading, writing and repairing it (`file`), how a line is spelled
+(`lines`), what the first line holds and whether it is of the same search (`header`), walking a
+policy through the rest (`replay`), who may write (`lock`), how a write survives a power cut
+(`disk`), and which values a journal may claim before they are shown (`sanity`).
+What the events add up to is in `lastarm.ledger`, trained states are in `lastarm.checkpoints`.
 """
 
-from lastarm.journal.file import Journal, Unwritten, read, replay
+from lastarm.journal.file import Journal, Unwritten, read
+from lastarm.journal.header import described_policy, header
+from lastarm.journal.replay import replay
 
-__all__ = ["Journal", "Unwritten", "read", "replay"]
+__all__ = ["Journal", "Unwritten", "described_policy", "header", "read", "replay"]

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import deque
-from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from lastarm.errors import (
     JournalDamaged,
@@ -23,20 +21,19 @@ from lastarm.errors import (
     JournalNotWritten,
     JournalRepaired,
     OtherFormat,
-    OtherSearch,
-    ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
+from lastarm.events import Event, Extended, Opened
 from lastarm.journal.disk import sync_folder
+from lastarm.journal.header import budgets_of, refuse_another_search
 from lastarm.journal.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.journal.lock import held, try_to_lock
-from lastarm.policy import Policy, ahead, go_on
 
 
 class Journal:
     """The events of one search, open for writing. Created if it is not there, else resumed.
 
     >>> import tempfile
+    >>> from lastarm.events import Pull
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name) / "search.jsonl"
     >>> opened = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
@@ -64,7 +61,7 @@ class Journal:
                 self._file = undo.enter_context(self.path.open("r+b", buffering=0))
                 try_to_lock(self.path, self._file)  # it may have a second name, by a hard link
                 self.events, self._sum, end = _verified(self.path)
-                _refuse_another_search(self.path, self.events, opened)
+                refuse_another_search(self.path, self.events, opened)
                 if torn := self.path.stat().st_size - end:
                     warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
                 self._file.truncate(end)
@@ -78,7 +75,7 @@ class Journal:
     @property
     def budgets(self) -> list[int]:
         """The budgets that the search has had: of its header, and then what it was extended to."""
-        return _budgets(self.events)
+        return budgets_of(self.events)
 
     def extend(self, budget: int) -> None:
         """Take down a larger budget, as if it had been found: the search goes on with it."""
@@ -171,51 +168,6 @@ def read(path: str | Path) -> list[Event]:
     )
 
 
-def replay(
-    events: Iterable[Event], policy: Policy
-) -> tuple[dict[Pull, int], deque[int], list[Pull]]:
-    """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
-
-    With each comes how many attempts at it have failed; and then the larger budgets that wait for
-    the policy to finish with the one that it has, and the pulls that it asked for and that were
-    not started.
-
-    The policy must ask for just what was written, if in another order within a round: if it does
-    not, its code, its arguments or its seed are not those that wrote the journal.
-    """
-    in_flight: dict[Pull, int] = {}
-    asked: dict[Pull, None] = {}
-    budgets: deque[int] = deque()
-    for record, event in enumerate(events, start=1):
-        match event:
-            case Opened():
-                continue
-            case Pull() if event in in_flight:
-                continue  # started again, after a crash or a failed attempt
-            case Extended(budget):
-                budgets.append(budget)
-            case Pull():
-                go_on(policy, budgets)
-                if not asked:
-                    asked = dict.fromkeys(policy.ask(ahead(policy)))
-                if event not in asked:
-                    raise ReplayDiverged(record, event, list(asked)[:1] or "nothing")
-                del asked[event]
-                in_flight[event] = 0
-            case Closed():
-                go_on(policy, budgets)
-                if not policy.finished:
-                    raise ReplayDiverged(record, event, "not end here")
-            case Failure(retried=True) if event.pull in in_flight:
-                in_flight[event.pull] = event.work.attempt  # the policy was not told
-            case _:
-                if event.pull not in in_flight:
-                    raise ReplayDiverged(record, event, "not wait for that pull")
-                del in_flight[event.pull]
-                policy.tell(event)
-    return in_flight, budgets, list(asked)
-
-
 def _resolved(path: Path) -> Path:
     """The file's own name: by whatever name it is called, it is one journal."""
     try:
@@ -278,42 +230,3 @@ def _event(path: Path, number: int, line: Line) -> Event:
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         why = str(error)[:100]  # it may quote what the line holds
         raise JournalDamaged(path, number, f"no event can be read from it ({why})") from error
-
-
-def _budgets(events: Sequence[Event]) -> list[int]:
-    opened = events[0]
-    assert isinstance(opened, Opened), "the first event of a journal is its header"
-    first = opened.policy.get("budget")
-    return ([first] if isinstance(first, int) else []) + [
-        event.budget for event in events if isinstance(event, Extended)
-    ]
-
-
-def _refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> None:
-    before, after = _identity(events[0]), _identity(_event(path, 1, _as_read(now)))
-    budgets, budget = _budgets(events), after.get("budget")
-    if budgets and isinstance(budget, int):
-        resumed_or_extended = budget in budgets or budget > budgets[-1]
-        before["budget"] = budget if resumed_or_extended else budgets[-1]
-    differences = [
-        (name, before.get(name), after.get(name))
-        for name in {**before, **after}
-        if before.get(name) != after.get(name)
-    ]
-    if differences:
-        raise OtherSearch(path, differences)
-
-
-def _as_read(event: Event) -> Line:
-    line = decode(encode(event, durable=0, after="")[0].rstrip(b"\n"))
-    assert line is not None, "what was encoded can be decoded"
-    return line
-
-
-def _identity(opened: Event) -> dict[str, Any]:
-    """All that decides the answer of a search, by name."""
-    assert isinstance(opened, Opened), "the first event of a journal is its header"
-    policy = {"policy" if name == "name" else name: value for name, value in opened.policy.items()}
-    parts = {"trainer": opened.trainer, "space": opened.space}
-    others = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
-    return {"seed": opened.seed, **policy, **others}

@@ -109,7 +109,7 @@ def _work(work: Work) -> dict[str, Any]:
         "worker": work.worker,
         "attempt": work.attempt,
     }
-    moved = {name: getattr(work, name) for name in ("moves", "move_seconds", "plain_moves")}
+    moved = {"moves": work.moves, "move_seconds": work.move_seconds}
     return fields | {name: figure for name, figure in moved.items() if figure}  # most have none
 
 
@@ -122,7 +122,6 @@ def _read_work(fields: dict[str, Any]) -> Work:
         index(fields["attempt"]),
         index(fields.get("moves", 0)),
         float(fields.get("move_seconds", 0.0)),
-        index(fields.get("plain_moves", 0)),
     )
 
 

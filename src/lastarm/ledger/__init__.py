@@ -1,10 +1,11 @@
 """The ledger: pure folds of a search's events.
 
-Here is what events add up to: spending, curves and failures (`ledger`), and how busy the workers
-were (`utilisation`). Nothing here reads a file, draws or prints.
+Here is what events add up to: spending, curves and failures (`ledger`), which arms were compared
+and which of them survived (`survivors`), and how busy the workers were (`utilisation`). Nothing
+here reads a file, draws or prints.
 """
 
-from lastarm.ledger.ledger import Ledger, Rung, Spent, Stretch
-from lastarm.ledger.utilisation import Timesheet, Utilisation
+from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch
+from lastarm.ledger.utilisation import Timeline, Timesheet, Utilisation
 
-__all__ = ["Ledger", "Rung", "Spent", "Stretch", "Timesheet", "Utilisation"]
+__all__ = ["Ledger", "LevelCost", "Spent", "Stretch", "Timeline", "Timesheet", "Utilisation"]

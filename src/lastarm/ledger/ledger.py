@@ -22,8 +22,7 @@ class Spent:
     A switch is a worker turning to another arm.
 
     `moves` are states that were loaded from the disk or fetched from another worker; what that
-    took is part of `train_seconds`. `plain_moves` would have been made, had every pull been
-    performed when it was asked for, by the next worker in turn.
+    took is part of `train_seconds`.
     """
 
     pulls: int = 0
@@ -34,29 +33,18 @@ class Spent:
     switches: int = 0
     moves: int = 0
     move_seconds: float = 0.0
-    plain_moves: int = 0
-
-    @property
-    def saved_seconds(self) -> float:
-        """What the moves that were not made would have taken, by what the others took."""
-        each = self.move_seconds / self.moves if self.moves else 0.0
-        return (self.plain_moves - self.moves) * each
 
     @property
     def moving(self) -> str:
-        """What moving states took and what was saved, in a line; nothing where none would be.
+        """How many states were moved and how long that took, in a line; empty if none were.
 
-        >>> print(Spent(moves=32, move_seconds=1.6, plain_moves=52).moving)
-        32 states moved, in 1.6 s; the plain order would have moved 52, in 2.6 s
+        >>> print(Spent(moves=32, move_seconds=1.6).moving)
+        32 states moved, in 1.6 s
         """
-        if not self.moves and not self.plain_moves:
+        if not self.moves:
             return ""
         moved = "1 state moved" if self.moves == 1 else f"{self.moves:,} states moved"
-        plain = f"the plain order would have moved {self.plain_moves:,}"
-        if not self.moves or not self.move_seconds:
-            return f"{moved}; {plain}"
-        seconds = self.move_seconds + self.saved_seconds
-        return f"{moved}, in {self.move_seconds:.3g} s; {plain}, in {seconds:.3g} s"
+        return f"{moved}, in {self.move_seconds:.3g} s" if self.move_seconds else moved
 
 
 @dataclass(slots=True)
@@ -74,7 +62,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Rung:
+class LevelCost:
     """What it took to bring arms to one level; those that failed on the way are counted too."""
 
     arms: int = 0
@@ -102,7 +90,9 @@ class Ledger:
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
-        self.rungs: dict[int, Rung] = defaultdict(Rung)  # by the level that arms are brought to
+        self.rungs: dict[int, LevelCost] = defaultdict(
+            LevelCost
+        )  # by the level that arms are brought to
         # (pulls booked by then, lowest loss so far), each time that it fell
         self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
@@ -123,7 +113,7 @@ class Ledger:
             case Pull(arm, upto, config):
                 if config is not None:
                     self.configs[arm] = config
-                if arm in self._in_flight:  # a crash, and nobody knows how much of it was done
+                if arm in self._in_flight:  # a crash; how much of it was done is not known
                     self._trained[arm] = self._trained.get(arm, 0) + upto - self._level.get(arm, 0)
                 self._in_flight.add(arm)
                 booked = max(0, upto - self._booked.get(arm, 0))
@@ -152,7 +142,6 @@ class Ledger:
             total.loss_seconds += work.loss_seconds
         spent.moves += work.moves
         spent.move_seconds += work.move_seconds
-        spent.plain_moves += work.plain_moves
         spent.switches += self._arm_of.get(work.worker, arm) != arm
         self._arm_of[work.worker] = arm
         if isinstance(event, Failure) and event.retried:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from lastarm.events import Failure
-from lastarm.ledger import Rung, Spent
+from lastarm.ledger import LevelCost, Spent
 
 
 class Seen(Protocol):
@@ -53,7 +53,7 @@ class Seen(Protocol):
         """What it took in all."""
 
     @property
-    def rungs(self) -> Mapping[int, Rung]:
+    def rungs(self) -> Mapping[int, LevelCost]:
         """What it took to bring arms to each level."""
 
     @property

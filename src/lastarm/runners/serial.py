@@ -7,7 +7,6 @@ from typing import Any
 from lastarm.arguments import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
 from lastarm.runners.turns import Waiting
 
@@ -32,7 +31,6 @@ class Serial:
             self.waiting = Waiting(
                 home=lambda arm: HERE[0] if self._states.held(arm) else None,
                 idle=lambda: HERE,
-                plain=Plain(1, arms.memory, self._states.size),
             )
 
     @property

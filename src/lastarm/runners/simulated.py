@@ -15,7 +15,6 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import Arms
 from lastarm.runners.turns import Waiting
 
@@ -135,7 +134,6 @@ class Simulated:
             self.waiting = Waiting(
                 home=self._memories.home.get,
                 idle=lambda: sorted(self._idle),
-                plain=Plain(workers, states, size=lambda arm: 1),
                 switch_seconds=seconds_per_move,
             )
 

@@ -117,10 +117,6 @@ class States:
         """What is in memory of an arm."""
         return self._held.get(arm)
 
-    def size(self, arm: int) -> int:
-        """About how large an arm's state was when it was last measured."""
-        return self._measured.get(arm, (0, 0))[1]
-
     def get(self, pull: Pull) -> Any:
         """The state of an arm at that level, or None if it is not at hand."""
         held, moved = self._held.get(pull.arm), self._moved.get(pull.arm)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 from lastarm.events import Loss, Pull, Told
-from lastarm.runners.plain_order import Plain
 
 
 class Ready(NamedTuple):
@@ -41,18 +40,15 @@ class Waiting:
         *,
         home: Callable[[int], Hashable | None] = lambda arm: None,
         idle: Callable[[], Iterable[Hashable]] = tuple,
-        plain: Plain | None = None,
         switch_seconds: float | None = None,
     ) -> None:
         self._home, self._idle = home, idle
-        self._plain = plain
         self._switch_seconds = switch_seconds
         self._far: deque[Ready] = deque()  # in nobody's memory
         self._near: dict[Hashable, deque[Ready]] = {}  # worker → what it has
         self._queued: dict[Hashable, float] = {}  # worker → seconds that these take
         self._waiting = 0
         self._course: dict[int, tuple[int, float]] = {}  # arm → its level, seconds a pull
-        self._plainly_moved: set[int] = set()  # arms that the plain order would move now
         self._moves, self._move_seconds = 0, 0.0
 
     def __len__(self) -> int:
@@ -61,8 +57,6 @@ class Waiting:
     def add(self, pulls: Iterable[Pull], attempt: int = 1) -> None:
         """Take on pulls, in the order in which they were asked for."""
         for pull in pulls:
-            if self._plain and attempt == 1 and self._plain.moves(pull.arm):
-                self._plainly_moved.add(pull.arm)
             worker = self._home(pull.arm)
             level, pace = self._course.get(pull.arm, (0, 0.0))
             ready = Ready(pull, attempt, (pull.upto - level) * pace)
@@ -102,19 +96,11 @@ class Waiting:
         price = measured if self._switch_seconds is None else self._switch_seconds
         return self._queued[worker] - last.seconds / 2 >= price
 
-    def noted(self, told: Told) -> Told:
-        """Learn from what became of a pull; it now says what the plain order would have moved."""
+    def noted(self, told: Told) -> None:
+        """Learn from what became of a pull: how long the arm takes, and how long a move does."""
         arm, work = told.pull.arm, told.work
         self._moves += work.moves
         self._move_seconds += work.move_seconds
-        if self._plain is None:
-            return told
         if isinstance(told, Loss):
-            if self._plain.workers > 1:
-                seconds = work.train_seconds - work.move_seconds + work.loss_seconds
-                self._course[arm] = told.pull.upto, seconds / max(1, work.trained)
-            self._plain.trained(arm, told.saved.size if told.saved else 0)
-        if arm not in self._plainly_moved:
-            return told
-        self._plainly_moved.discard(arm)
-        return told._replace(work=work._replace(plain_moves=1))
+            seconds = work.train_seconds - work.move_seconds + work.loss_seconds
+            self._course[arm] = told.pull.upto, seconds / max(1, work.trained)

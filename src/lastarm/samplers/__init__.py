@@ -5,8 +5,8 @@
 
 from lastarm.samplers.forest import Forest
 from lastarm.samplers.protocol import Sampler, Seen
-from lastarm.samplers.sampled_policy import Choosing
+from lastarm.samplers.sampled_policy import SampledPolicy
 
-__all__ = ["SAMPLERS", "Choosing", "Forest", "Sampler", "Seen"]
+__all__ = ["SAMPLERS", "Forest", "SampledPolicy", "Sampler", "Seen"]
 
 SAMPLERS: dict[str, type[Sampler]] = {"forest": Forest}

@@ -19,7 +19,7 @@ CANDIDATES = 1000  # that a sampler chooses from, if there are so many
 
 
 @dataclass(eq=False)
-class Choosing(Policy):
+class SampledPolicy(Policy):
     """A policy that lets a sampler choose configs, a batch of arms at a time, before they begin.
 
     `configs` are those that the arms would have without it, and are changed in place, except those
@@ -33,7 +33,7 @@ class Choosing(Policy):
     its sampler knows what came back so far, in the order that the journal has.
     """
 
-    name: ClassVar[str] = "choosing"
+    name: ClassVar[str] = "sampled"
     policy: Policy
     sampler: Sampler
     space: Space = field(repr=False)

@@ -28,8 +28,8 @@ from lastarm.policy import Policy
 from lastarm.result import Result
 from lastarm.searching import search
 from lastarm.sklearn.arms import policy_and_configs
+from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.sklearn.supported import together
 from lastarm.space import Configs, Space
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
@@ -210,12 +210,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("workers", workers, 1, "how many settings are trained at a time")
-        kernel = together(trainer, configs, threads=workers)
+        batched = batched_sgd_or_reason(trainer, configs, threads=workers)
         arms: Trainer[Any] | BatchedTrainer[Any, Any] = FoldByFold(trainer)
-        if not isinstance(kernel, str):
-            arms, workers = kernel, 1
+        if not isinstance(batched, str):
+            arms, workers = batched, 1
         elif self.verbose:
-            print(f"HalvingSearch trains one setting at a time: {kernel}")
+            print(f"HalvingSearch trains one setting at a time: {batched}")
         self.result_, told = searched(
             arms,
             policy,
@@ -252,7 +252,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
                 state = self.result_.state or trained_alone(arms, config, own_seed, pulls)
                 self.best_estimator_ = state.model
             else:
-                trains = trainer if isinstance(kernel, str) else kernel
+                trains = trainer if isinstance(batched, str) else batched
                 self.best_estimator_ = trains.on_all_rows(config, own_seed, pulls)
             self.refit_time_ = perf_counter() - began
         return self

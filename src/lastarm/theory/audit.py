@@ -25,8 +25,8 @@ class Elimination:
     """An arm that was left behind at `level`, with this loss.
 
     To win it would still have had to fall by `margin`; no arm that went on from there is seen to
-    have moved by more than `moved`. It was a close call if that could have been enough. Where
-    nobody went on, `moved` is None, and nothing is known.
+    have moved by more than `moved`. It was a close call if that could have been enough. Where no
+    arm went on, `moved` is None, and nothing is known.
     """
 
     arm: int
@@ -60,7 +60,11 @@ class Audit:
 
 
 def audit(curves: Mapping[int, Curve], recommended: int, out: Collection[int] = ()) -> Audit:
-    """Look back at a search: `curves` are what it saw of each arm; some arms may be `out`, failed.
+    """How close each elimination of a search was.
+
+    :param curves: what the search saw of each arm: arm → (level, loss).
+    :param recommended: the arm that it recommends.
+    :param out: arms that failed.
 
     >>> seen = {0: [(1, 0.9), (4, 0.2)], 1: [(1, 0.8), (4, 0.3)], 2: [(1, 1.0)], 3: [(1, 5.0)]}
     >>> report = audit(seen, recommended=0)
@@ -81,7 +85,7 @@ def audit(curves: Mapping[int, Curve], recommended: int, out: Collection[int] = 
         for arm, (level, loss) in others.items()
     ]
     eliminations.sort(key=lambda e: (e.margin - (e.moved or 0.0), e.arm))
-    known = sorted(moved) if len(moved) > 1 else []  # at a single level nobody was seen to move
+    known = sorted(moved) if len(moved) > 1 else []  # at a single level no arm was seen to move
     settling = [
         next((level for level in known if 2 * moved[level] < loss - winning), inf)
         for _, loss in sorted(others.values(), key=lambda last: last[1])

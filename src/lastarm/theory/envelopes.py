@@ -69,8 +69,10 @@ class Envelopes:
         table = np.asarray(self.losses, dtype=np.float64)
         if table.ndim != 2 or 0 in table.shape or not np.isfinite(table).all():
             raise InvalidArgument(
-                f"losses of shape {table.shape} will not do: envelopes are of a table of finite "
-                "losses, one row an arm. Leave out the arms that diverge."
+                f"losses of shape {table.shape} are not valid: envelopes need a table of finite "
+                "losses with a row for each arm. Leave out the arms that diverge.",
+                argument="losses",
+                given=table.shape,
             )
         return table
 

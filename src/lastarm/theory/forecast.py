@@ -1,4 +1,4 @@
-"""How long a search will take on so many workers, before any of them is begun."""
+"""How long a search will take, before it is begun."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ class Ranked:
 def forecast(
     policy: Policy, *, workers: int, seconds_per_pull: float = 1.0, seconds_per_look: float = 0.0
 ) -> Utilisation:
-    """Play the policy on simulated workers that take so long for a pull and for a look.
+    """Play the policy on simulated workers, and see how long it takes and how busy they are.
+
+    :param policy: the policy to play; it is not changed.
+    :param workers: how many workers train at the same time.
+    :param seconds_per_pull: how long a pull takes.
+    :param seconds_per_look: how long one look at a loss takes.
 
     >>> from lastarm import ASHA, SuccessiveHalving
     >>> halving = SuccessiveHalving(arms=16, budget=256)
@@ -46,8 +51,8 @@ def forecast(
     >>> forecast(ASHA(arms=1000, budget=3000, max_pulls=9), workers=16).share > 0.9
     True
 
-    Losses are made up, each arm's the same for ever, so for a policy that decides by them this is
-    an example of its course, not a bound.
+    The losses are made up and never change, so for a policy that decides by losses this is an
+    example of its course, not a bound.
     """
     losses = np.random.default_rng(0).permutation(policy.arms)
     configs = [{"loss": int(loss)} for loss in losses]

@@ -1,18 +1,29 @@
-"""The four theorems, as budgets and bounds.
+"""Budgets and bounds: the four theorems, the same where the horizon is known, and the examples.
 
 Where a function takes `settling`, it is the list of γ̄⁻¹((ν_i − ν_1)/2) for i = 2, …, n, as
 `Envelopes.gaps_settle` gives it.
+
+With a known horizon M (`HorizonHalving`), limits are the losses at the horizon, ν_i = ℓ_{i,M}, so
+that γ̄(M) = 0: two arms compared there are compared for certain.
+
+Examples 1 and 2 of the paper are least squares by stochastic gradient descent. Each of n arms is a
+subset of features, and σ a constant of its conditioning. The envelope is γ(t) = σ·log(nt/δ)/t with
+a chance of at least 1 − δ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lastarm.arguments import Number
+from lastarm.policies import HorizonHalving
 from lastarm.policies.parts.integers import ceil_log
+from lastarm.policies.parts.rungs import cost, entering, shared
 from lastarm.theory.envelopes import Array
 
 
@@ -33,7 +44,7 @@ def halving_budget_by_sum(settling: Sequence[float], *, as_printed: bool = False
     """Theorem 1's second, looser form: 2⌈log₂ n⌉ · (n + Σ γ̄⁻¹((ν_i − ν_1)/2)).
 
     The sum has to run over i = 1, …, n, where the term of i = 1 is that of i = 2. As printed it
-    begins at 2, and is then no upper bound of the first form:
+    begins at 2, and is then not an upper bound of the first form:
 
     >>> halving_budget_by_sum([100, 1]), halving_budget_by_sum([100, 1], as_printed=True)
     (816, 416)
@@ -54,8 +65,8 @@ def tolerated_settling(arms: int, budget: int) -> dict[int, float]:
     >>> tolerated_settling(arms=4, budget=64)
     {2: 7.0, 3: 4.333333333333333, 4: 3.0}
 
-    The condition is sufficient, not necessary. Nobody knows γ̄ beforehand: read the numbers as
-    what this budget can stand.
+    The condition is sufficient, not necessary. γ̄ is not known beforehand: read the numbers as
+    what this budget tolerates.
     """
     rounds = ceil_log(arms, 2)
     return {i: budget / (2 * i * rounds) - 1 for i in range(2, arms + 1)}
@@ -112,7 +123,7 @@ def bound_at(gamma: ArrayLike, t: int) -> float:
 
 
 def hoeffding_envelope(arms: int, pulls: int, delta: float) -> float:
-    """§2: the mean of so many draws in [0, 1] is this close to its expectation, for all arms.
+    """§2: the mean of `pulls` draws in [0, 1] is this close to its expectation, for all arms.
 
     √(ln(4nT²/δ) / 2T), for all n arms and all T at once, with a chance of at least 1 − δ: by
     Hoeffding's inequality each pair (i, T) is wrong with a chance of at most δ/(2nT²), and these
@@ -122,3 +133,77 @@ def hoeffding_envelope(arms: int, pulls: int, delta: float) -> float:
     0.1012
     """
     return sqrt(log(4 * arms * pulls**2 / delta) / (2 * pulls))
+
+
+def sgd_envelope(t: float, arms: int, sigma: float, delta: float) -> float:
+    """Example 1's γ(t) = σ·log(nt/δ) / t."""
+    return sigma * log(arms * t / delta) / t
+
+
+def inverse_of_example_1(alpha: float, arms: int, sigma: float, delta: float) -> float:
+    """A time by which Example 1's envelope is below α: (2σ/α)·log(nσ/(αδ)).
+
+    With α = (ν_a − ν_1)/2 this is the paper's 4σ·log(2nσ/(δ(ν_a − ν_1)))/(ν_a − ν_1). It holds
+    because 2·log x < x for every x, here x = nσ/(αδ), as long as that is above 1.
+    """
+    return 2 * sigma / alpha * log(arms * sigma / (alpha * delta))
+
+
+def halving_budget_of_example_2(
+    arms: int, sigma: float, delta: float, *, as_printed: bool = False
+) -> float:
+    """Example 2, ν_a = a/n: a sufficient budget of Successive Halving, without Theorem 1's "1 +".
+
+    Example 1's maximum of a·4σ·log(2nσ/(δ(ν_a − ν_1)))/(ν_a − ν_1) is at a = 2, where it gives
+    16n⌈log₂ n⌉·σ·log(2n²σ/δ). The paper prints 8n⌈log₂ n⌉·σ·log(n²σ/δ).
+    """
+    factor, inside = (8, arms**2) if as_printed else (16, 2 * arms**2)
+    return factor * arms * ceil_log(arms, 2) * sigma * log(inside * sigma / delta)
+
+
+def uniform_budget_of_example_2(
+    arms: int, sigma: float, delta: float, *, as_printed: bool = False
+) -> float:
+    """Example 2, ν_a = a/n: the budget that uniform allocation needs.
+
+    n·4σ·log(2nσ/(δ(ν_2 − ν_1)))/(ν_2 − ν_1) is 4n²·σ·log(2n²σ/δ). The paper prints
+    2n²·σ·log(n²σ/δ): both constants are off by the same factor, so that the ratio of the two
+    budgets, 4⌈log₂ n⌉ against n, stands.
+    """
+    factor, inside = (2, arms**2) if as_printed else (4, 2 * arms**2)
+    return factor * arms**2 * sigma * log(inside * sigma / delta)
+
+
+def horizon_budget(settling: Sequence[float], max_pulls: int, eta: Number = 2) -> int:
+    """With this budget or more, `HorizonHalving` returns the best of its arms, if it draws all.
+
+    Of n_k arms n_{k+1} go on, and the best is sure to be among them if the rung brings them to
+    τ_k = γ̄⁻¹((ν_{n_{k+1}+1} − ν_1)/2) pulls, or to M. Let s be the least share for which all rungs
+    do, ⌈s / n_k⌉ ≥ min(M, τ_k). It takes z = Σ_k (n_k − n_{k+1})·min(M, ⌈s / n_k⌉) pulls, where
+    no arm goes on from the last rung. This is at most n·M.
+
+    >>> horizon_budget([100, 1], max_pulls=200), horizon_budget([100, 1], max_pulls=50)
+    (300, 150)
+
+    `settling` is γ̄⁻¹((ν_i − ν_1)/2) for i = 2, …, n, as `Envelopes.gaps_settle` gives it.
+    """
+    sizes = entering(len(settling) + 1, Fraction(eta))
+    share = 1
+    if settling:
+        for size, kept in zip(sizes, (*sizes[1:], 1), strict=True):
+            least = int(min(max_pulls, settling[kept - 1]))
+            share = max(share, (least - 1) * size + 1)
+    return int(cost(sizes, shared(sizes, share, max_pulls), max_pulls))
+
+
+def horizon_regret(
+    gamma: ArrayLike, arms: int, budget: int, max_pulls: int, eta: Number = 2
+) -> float:
+    """ν of the arm that `HorizonHalving` returns is at most this above the least that it draws.
+
+    Σ_k 2γ̄(R_k): an arm that goes on from a rung in place of the best is at most 2γ̄(R_k) behind.
+    The bound only needs that the lowest loss of every rung goes on, so it also holds for
+    `EnvelopeHalving`. Where all arms are drawn and eta is 2, it is at most that of Theorem 4.
+    """
+    plan = HorizonHalving(arms, budget, max_pulls, eta).plan()
+    return sum(2 * bound_at(gamma, rung.upto) for rung in plan.rungs)

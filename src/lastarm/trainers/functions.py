@@ -15,7 +15,7 @@ class NoState(LastarmError, TypeError):
     """A function that trains gave nothing to go on with. That arm has failed."""
 
 
-class Trained(NamedTuple):
+class FunctionsState(NamedTuple):
     """An arm's settings and seed, and the state that the user's function returned last."""
 
     config: Config
@@ -53,11 +53,11 @@ class Functions:
             self._functions["test"] = test
             self.test = self._test  # without a function for it, there is no such method
 
-    def start(self, config: Config, seed: int) -> Trained:
+    def start(self, config: Config, seed: int) -> FunctionsState:
         """An arm without a state."""
-        return Trained(config, seed, None)
+        return FunctionsState(config, seed, None)
 
-    def train(self, state: Trained, pulls: int) -> Trained:
+    def train(self, state: FunctionsState, pulls: int) -> FunctionsState:
         """What `train` makes of it."""
         seed = {"seed": state.seed} if self._wanted else {}
         after = self._functions["train"](dict(state.config), state.state, pulls, **seed)
@@ -68,14 +68,14 @@ class Functions:
             )
         return state._replace(state=after)
 
-    def loss(self, state: Trained) -> Any:
+    def loss(self, state: FunctionsState) -> Any:
         """What `loss` sees."""
         return self._functions["loss"](state.state)
 
-    def _test(self, state: Trained) -> Any:
+    def _test(self, state: FunctionsState) -> Any:
         return self._functions["test"](state.state)
 
-    def unwrap(self, state: Trained) -> Any:
+    def unwrap(self, state: FunctionsState) -> Any:
         """The state that `train` returned."""
         return state.state
 

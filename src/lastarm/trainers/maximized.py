@@ -24,6 +24,11 @@ class Maximized:
     def __init__(self, trainer: Trainer[Any]) -> None:
         self._trainer: Any = trainer
 
+    @property
+    def trainer(self) -> Any:
+        """The trainer inside, whose figure is better when it is higher."""
+        return self._trainer
+
     def start(self, config: Config, seed: int) -> Any:
         """The trainer's own arm."""
         return self._trainer.start(config, seed)
@@ -34,7 +39,7 @@ class Maximized:
 
     def loss(self, state: Any) -> Any:
         """What the trainer sees, with the other sign."""
-        return _negated(self._trainer.loss(state))
+        return negated(self._trainer.loss(state))
 
     def fingerprint(self) -> dict[str, Any]:
         """That of the trainer, and its kind."""
@@ -48,11 +53,12 @@ class Maximized:
         return self._test if name == "test" else theirs
 
     def _test(self, state: Any) -> Any:
-        return _negated(self._trainer.test(state))
+        return negated(self._trainer.test(state))
 
 
-def _negated(value: Any) -> Any:
+def negated(value: Any) -> Any:
+    """A figure that is better when it is higher, as a loss; what is told beside it stays."""
     if value is None:
         return None
-    negated = 0.0 - observation(value)[0]  # -0.0 would be shown, and 0 - 0 has no sign
-    return {**value, "loss": negated} if isinstance(value, Mapping) else negated
+    loss = 0.0 - observation(value)[0]  # -0.0 would be shown, and 0 - 0 has no sign
+    return {**value, "loss": loss} if isinstance(value, Mapping) else loss

@@ -37,7 +37,7 @@ class ProgramFailed(LastarmError, RuntimeError):
     """A program ended badly or printed no loss. That arm has failed."""
 
 
-class Folder:
+class ArmFolder:
     """An arm's own folder, there as long as this object is, and what its program said last.
 
     It is a path: `Path(folder)` and `open(os.path.join(folder, "weights"))` work.
@@ -53,7 +53,7 @@ class Folder:
         return str(self.path)
 
     def __repr__(self) -> str:
-        return f"Folder({str(self.path)!r}, pulls={self.pulls})"
+        return f"ArmFolder({str(self.path)!r}, pulls={self.pulls})"
 
     def __getstate__(self) -> object:
         raise TypeError("a folder cannot be pickled; `Program.save` writes what is in it")
@@ -120,17 +120,17 @@ class Program:
                 "that are meant literally."
             )
 
-    def start(self, config: Config, seed: int) -> Folder:
+    def start(self, config: Config, seed: int) -> ArmFolder:
         """An arm with an empty folder."""
         self._check(config)
         values = {name: _written(value) for name, value in config.items()}
-        folder = Folder(values | {"seed": str(seed)})
+        folder = ArmFolder(values | {"seed": str(seed)})
         folder.path.mkdir()
         return folder
 
-    def train(self, state: Folder, pulls: int) -> Folder:
+    def train(self, state: ArmFolder, pulls: int) -> ArmFolder:
         """Run the program on a copy of the folder."""
-        after = Folder(state.values, state.pulls + pulls)
+        after = ArmFolder(state.values, state.pulls + pulls)
         shutil.copytree(state.path, after.path, symlinks=True)
         now = {"pulls": str(pulls), "upto": str(after.pulls), "state": str(after.path)}
         values = after.values | now
@@ -151,11 +151,11 @@ class Program:
         _make_links_relative(after.path)
         return after
 
-    def loss(self, state: Folder) -> Any:
+    def loss(self, state: ArmFolder) -> Any:
         """What the program printed."""
         return _loss(state.said)
 
-    def save(self, state: Folder, path: Path) -> None:
+    def save(self, state: ArmFolder, path: Path) -> None:
         """Write the folder and what is known of the arm, as a tar; the same every time."""
         arm = {"values": state.values, "pulls": state.pulls, "said": state.said}
         text = json.dumps(arm).encode()
@@ -165,9 +165,9 @@ class Program:
             tar.addfile(about, BytesIO(text))
             tar.add(state.path, "state", filter=_without_owner)
 
-    def load(self, path: Path) -> Folder:
+    def load(self, path: Path) -> ArmFolder:
         """The arm that was saved, in a new folder."""
-        folder = Folder({})
+        folder = ArmFolder({})
         with tarfile.open(path, "r:") as tar:
             tar.extractall(folder.scratch, filter="tar")  # links may lead to the user's own data
         vars(folder).update(json.loads((folder.scratch / "arm.json").read_bytes()))

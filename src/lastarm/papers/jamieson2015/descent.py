@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array, common_level
-from lastarm.batched.samples import passes
+from lastarm.batched.sample_order import passes
 
 Row = dict[str, Any]
 Table = tuple[Array, Array]  # rows, and a target for each

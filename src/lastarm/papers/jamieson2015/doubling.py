@@ -13,7 +13,8 @@ import numpy as np
 
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.theorems import Adversary, Played, Row, played
+from lastarm.papers.jamieson2015.pseudocode import Outcome
+from lastarm.papers.jamieson2015.theorems import Adversary, Row, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.doubling import doubling
 from lastarm.policies.parts.integers import ceil_log
@@ -125,7 +126,7 @@ def least_enough(instance: Instance) -> int:
     return n * rounds
 
 
-def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Played:
+def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Outcome:
     """The runs of the doubling trick up to that of this budget, each going on from the last."""
 
     def once(B: int) -> Algorithm:

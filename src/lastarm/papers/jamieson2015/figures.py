@@ -24,7 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Line:
+class PolicyLine:
     """A policy over all trials, a point a budget."""
 
     budgets: Array
@@ -34,11 +34,11 @@ class Line:
     high: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Line:
+    def of(cls, rows: Rows) -> PolicyLine:
         """Gather the rows of one policy by budget; where a trial diverged, the line has a gap.
 
         >>> row = {"budget": "8", "train_seconds": "1.5", "loss_seconds": "0.5"}
-        >>> line = Line.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
+        >>> line = PolicyLine.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
         >>> line.mean, line.low, line.seconds
         (array([0.5]), array([0.375]), array([2.]))
         """
@@ -63,7 +63,7 @@ def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
     of: dict[str, list[Mapping[str, Any]]] = {policy: [] for policy in LOOKS}
     for row in rows:
         of.setdefault(row["policy"], []).append(row)
-    lines = {policy: Line.of(its) for policy, its in of.items() if its}
+    lines = {policy: PolicyLine.of(its) for policy, its in of.items() if its}
     most = max(line.budgets[-1] for line in lines.values())
     trials = len({row["trial"] for row in rows})
     with sheet(10, 5.2, panels=2, columns=4) as (figure, (left, right)):

@@ -112,7 +112,7 @@ def _wrong(batch: Models, arms: Sequence[int], table: Table) -> Array:
     return np.asarray((~right).mean(axis=1))
 
 
-class Game(NamedTuple):
+class ThetaSearch(NamedTuple):
     """A search for θ; without a sigmoid, by the share of VAL that is misclassified."""
 
     policy: str
@@ -131,13 +131,13 @@ def linear_svm(settings: Settings) -> Part:
     for trial in range(trials):
         seed = arm_seed(settings.seed, trial)
         parts = parts_of(table, seed)
-        every = Game("uniform", ARMS * passes * len(parts[0][1]))  # all θ, fully trained
-        games = [Game(policy, budget) for policy in RIVALS for budget in budgets]
-        games += [Game(RIVALS[0], budgets[-1], s) for s in SIGMOIDS]
+        every = ThetaSearch("uniform", ARMS * passes * len(parts[0][1]))  # all θ, fully trained
+        searches = [ThetaSearch(policy, budget) for policy in RIVALS for budget in budgets]
+        searches += [ThetaSearch(RIVALS[0], budgets[-1], s) for s in SIGMOIDS]
         arms: list[Config] = list(draw({"theta": LogUniform(1e-6, 1.0)}, ARMS, seed))
         journals = settings.journals / "linear-svm" / f"trial-{trial}"
-        for game in (*games, every):
-            policy, budget, s = game
+        for asked in (*searches, every):
+            policy, budget, s = asked
             found = searched(
                 LinearSVM(*parts, seed=seed, sigmoid=s),
                 Configs(arms),
@@ -151,12 +151,12 @@ def linear_svm(settings: Settings) -> Part:
                 | {"theta": found.config["theta"], "val_loss": round(found.loss, 9)}
                 | {"test_error": found.test_loss}
             )
-            if game is every:
+            if asked is every:
                 trained.append(by_theta(found))
         settings.progress(trial + 1, trials)
     figure = figures.penalties(
         trained[0],
-        {policy: of(rows, Game(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
+        {policy: of(rows, ThetaSearch(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
         {policy: mean_errors(rows, policy, budgets) for policy in RIVALS},
         everyone=float(_errors(rows, every).mean()),
         trials=trials,
@@ -192,20 +192,20 @@ def by_theta(trained: Result) -> tuple[Array, Array]:
     return theta[order], losses[order]
 
 
-def of(rows: Sequence[Row], game: Game) -> list[Row]:
-    """The rows of a game, trial by trial."""
-    policy, budget, sigmoid = game
+def of(rows: Sequence[Row], asked: ThetaSearch) -> list[Row]:
+    """The rows of such a search, trial by trial."""
+    policy, budget, sigmoid = asked
     key = (policy, budget, sigmoid or "")
     return [row for row in rows if (row["policy"], row["budget"], row["sigmoid"]) == key]
 
 
-def _errors(rows: Sequence[Row], game: Game) -> Array:
-    return np.array([row["test_error"] for row in of(rows, game)])
+def _errors(rows: Sequence[Row], asked: ThetaSearch) -> Array:
+    return np.array([row["test_error"] for row in of(rows, asked)])
 
 
 def mean_errors(rows: Sequence[Row], policy: str, budgets: Sequence[int]) -> Curve:
     """The mean test error against the budget."""
-    means = [float(_errors(rows, Game(policy, budget)).mean()) for budget in budgets]
+    means = [float(_errors(rows, ThetaSearch(policy, budget)).mean()) for budget in budgets]
     return Curve([float(budget) for budget in budgets], means)
 
 
@@ -249,7 +249,7 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
 
 def footnote(rows: Sequence[Row], budget: int) -> Claim:
     """Whether a steep sigmoid gives the same test error, to a percentage point."""
-    plain = Game(RIVALS[0], budget)
+    plain = ThetaSearch(RIVALS[0], budget)
     first = [row["theta"] for row in of(rows, plain)]
     told = []
     for s in SIGMOIDS:

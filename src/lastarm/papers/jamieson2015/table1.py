@@ -14,7 +14,7 @@ from lastarm.policies import EXP3, POLICIES
 from lastarm.report.figures.palette import LABELS
 
 
-class Line(NamedTuple):
+class FormulaLine(NamedTuple):
     """A line of the table: its algorithms, and the formula as it is printed and as it is meant."""
 
     policies: tuple[str, ...]
@@ -24,11 +24,11 @@ class Line(NamedTuple):
 
 
 TABLE = (
-    Line(("uniform",), "n", lambda n, B: n, exact=True),
-    Line(("successive-halving",), "2n + 1", lambda n, B: 2 * n + 1),
-    Line(("successive-rejects",), "(n + 1)n/2", lambda n, B: (n + 1) * n / 2),
-    Line(("successive-elimination",), "n·log₂(2B)", lambda n, B: n * log2(2 * B)),
-    Line(("lucb", "lil-ucb", "exp3"), "B", lambda n, B: B, exact=True),
+    FormulaLine(("uniform",), "n", lambda n, B: n, exact=True),
+    FormulaLine(("successive-halving",), "2n + 1", lambda n, B: 2 * n + 1),
+    FormulaLine(("successive-rejects",), "(n + 1)n/2", lambda n, B: (n + 1) * n / 2),
+    FormulaLine(("successive-elimination",), "n·log₂(2B)", lambda n, B: n * log2(2 * B)),
+    FormulaLine(("lucb", "lil-ucb", "exp3"), "B", lambda n, B: B, exact=True),
 )
 
 KINDS: dict[str, Callable[[int, int], float]] = {
@@ -57,7 +57,7 @@ def table1(settings: Settings) -> Part:
         for kind, loss in KINDS.items():
             for policy in line.policies:
                 options = {"seed": settings.seed} if policy == EXP3.name else {}
-                seen = played(POLICIES[policy](n, B, **options), loss).observed
+                seen = played(POLICIES[policy](n, B, **options), loss).observations
                 formula = line.value(n, B)
                 rows.append(
                     {"policy": policy, "curves": kind, "n": n, "budget": B}
@@ -99,7 +99,7 @@ def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
     return [budget for budget, _ in counted], [seen for _, seen in counted]
 
 
-def of_line(line: Line, rows: list[Row]) -> Claim:
+def of_line(line: FormulaLine, rows: list[Row]) -> Claim:
     """A line holds if no count is above its formula and, if that is exact, the worst come near."""
     names = [LABELS[policy] for policy in line.policies]
     own = [row for row in rows if row["policy"] in line.policies]

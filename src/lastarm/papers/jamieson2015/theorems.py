@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log, log2, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lastarm.events import Loss
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.pseudocode import Outcome
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy, Rounds
@@ -96,24 +97,16 @@ ENVELOPES: dict[str, Callable[[int], Callable[[int], float]]] = {
 """β by its name, for n arms; the last is that of Example 1."""
 
 
-class Played(NamedTuple):
-    """The arm that a policy returned, and what it spent: pulls, and losses observed."""
-
-    arm: int | None
-    pulls: int
-    observed: int
-
-
-def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Played:
+def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Outcome:
     """Play a policy to its end where the loss of an arm is a function of its pulls."""
     level: dict[int, int] = {}
-    observed = 0
+    observations = 0
     while pulls := policy.ask(ALL):
         for pull in pulls:
             level[pull.arm] = pull.upto
             policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
-        observed += len(pulls)
-    return Played(policy.recommendation, sum(level.values()), observed)
+        observations += len(pulls)
+    return Outcome(policy.recommendation, sum(level.values()), observations)
 
 
 def log_factor(n: int) -> float:

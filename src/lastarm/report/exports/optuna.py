@@ -9,7 +9,7 @@ from typing import Any
 from lastarm.arguments import as_float
 from lastarm.errors import InvalidArgument
 from lastarm.plain import readable
-from lastarm.report.domains import Interval, Options, as_option, domains_of
+from lastarm.report.hyperparameters import Interval, Options, as_option, domains_of
 from lastarm.report.seen import Seen
 
 

@@ -20,6 +20,7 @@ try:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
@@ -32,6 +33,7 @@ __all__ = [
     "HUGE",
     "Axes",
     "Figure",
+    "LineCollection",
     "MaxNLocator",
     "draw",
     "drawable",
@@ -131,7 +133,7 @@ def legend(figure: Figure, panels: list[Axes], columns: int) -> None:
 
 
 def framed_legend(axes: Axes, **where: Any) -> None:
-    """Within the axes, legible on whatever it covers; names may be anybody's, and are no TeX."""
+    """Within the axes, legible on whatever it covers; names come from users, and are not TeX."""
     named = axes.legend(
         frameon=True, framealpha=0.85, facecolor="white", edgecolor="none", **where
     )

@@ -9,11 +9,10 @@ from itertools import groupby, pairwise
 from math import ceil, isfinite
 from typing import Any
 
-from lastarm.ledger import Ledger, Spent, Utilisation
+from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course, Rung
-from lastarm.ledger.timeline import Timeline
+from lastarm.report.axes import axis
 from lastarm.report.page.arm_stories import Stories, closeness
-from lastarm.report.page.axes import axis
 from lastarm.report.phrases import clean, counted, duration
 from lastarm.theory import Audit
 
@@ -134,12 +133,9 @@ def spending(
             ["training", duration(spent.train_seconds), "of all workers together"],
             ["looking", duration(spent.loss_seconds), looking],
         ]
-    if spent.moves or spent.plain_moves:
-        words = f"the plain order would have moved {spent.plain_moves:,}"
-        if spent.moves and spent.move_seconds:
-            plain = duration(spent.move_seconds + spent.saved_seconds)
-            words = f"in {duration(spent.move_seconds)}; {words}, in {plain}"
-        facts.append(["states moved", f"{spent.moves:,}", words])
+    if spent.moves:
+        took = f"in {duration(spent.move_seconds)}" if spent.move_seconds else ""
+        facts.append(["states moved", f"{spent.moves:,}", took])
     if course.retried:
         facts.append(["attempts made again", f"{course.retried:,}", "after a failure"])
     return {"facts": facts, "words": _busy(timeline, utilisation), "timeline": _drawn(timeline)}

@@ -12,18 +12,17 @@ from math import inf, isfinite, log
 from typing import Any
 
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull
-from lastarm.journal.credible import require_credible
-from lastarm.ledger import Ledger, Spent, Utilisation
+from lastarm.journal.sanity import require_sane
+from lastarm.ledger import Ledger, Spent, Timeline, Utilisation
 from lastarm.ledger.survivors import Course
-from lastarm.ledger.timeline import Timeline
 from lastarm.policy import lowest
 from lastarm.report.advice import advice
+from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.extending import nothing_left, remarks
+from lastarm.report.hyperparameters import Parameter, flat, parameters
 from lastarm.report.importance import importance
 from lastarm.report.page import head, sections
 from lastarm.report.page.arm_stories import Stories
-from lastarm.report.page.axes import TINY, axis, thinned
-from lastarm.report.parameters import Parameter, flat, parameters
 from lastarm.report.phrases import MOST_SIGNS, clean
 from lastarm.theory import audit
 
@@ -78,7 +77,7 @@ def story(
      'It was no close call: to win it would have had to fall by 0.2, and no arm that went on from
       there moved by more than 0.1.']
     """
-    require_credible(events)
+    require_sane(events)
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     ledger, course, timeline = Ledger(events), Course(events), Timeline(events)

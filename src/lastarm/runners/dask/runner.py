@@ -30,7 +30,6 @@ from lastarm.runners.dask.cluster import ANSWER, Seats
 from lastarm.runners.dask.homes import Home, Homes
 from lastarm.runners.dask.worker import Begun, Errand, Left, clear_away, perform
 from lastarm.runners.performer import Task, said
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.remote import Kit, amounts, order
 from lastarm.runners.turns import Waiting
@@ -99,7 +98,6 @@ class Dask:
         self.waiting = Waiting(
             home=self._worker_of,
             idle=self._room,
-            plain=Plain(len(self._seats.known()), math.inf),
             switch_seconds=arms.switch_seconds,
         )
         self._flights: dict[str, Flight] = {}  # by the key of what is told

@@ -22,7 +22,6 @@ from lastarm.arguments import time_limit, whole_number
 from lastarm.errors import CheckpointNotWritten, Stuck
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.processes.handle import Worker
 from lastarm.runners.processes.settling import Settled, Settling
 from lastarm.runners.processes.worker import Broken, Done, Ready, Setup
@@ -70,7 +69,6 @@ class Processes:
         self.waiting = Waiting(
             home=lambda arm: self._home[arm][0].name if arm in self._home else None,
             idle=lambda: [worker.name for worker in self._workers if worker.task is None],
-            plain=Plain(workers, arms.memory // workers if arms.folder else math.inf),
             switch_seconds=arms.switch_seconds,
         )
         self._false_starts = 0

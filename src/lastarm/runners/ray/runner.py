@@ -22,7 +22,6 @@ from lastarm.arguments import as_float, time_limit, whole_number
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.performer import Task
-from lastarm.runners.plain_order import Plain
 from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms
 from lastarm.runners.ray.actors import Actor, Copy, Worker
 from lastarm.runners.ray.head import Head
@@ -118,7 +117,6 @@ class Ray:
             self.waiting = Waiting(
                 home=self._worker_of,
                 idle=lambda: [worker.name for worker in self._workers if worker.task is None],
-                plain=Plain(number, self._memory),
                 switch_seconds=arms.switch_seconds,
             )
             self._head.find()

@@ -1,8 +1,9 @@
 """Estimators of scikit-learn, LightGBM and XGBoost as trainers.
 
 `estimator.py` is the trainer: rows, folds, transformers and losses. How a model is trained a few
-pulls further depends on its family. What other packages offer beside `fit` does not belong here
-unless it trains an arm further.
+pulls further depends on its family; each family has a file of its own and a line in `FAMILIES`.
+`lesson.py` says what a family is. Private names of another package belong in a `compat` file, and
+models that advance many arms at once in `lastarm.batched`.
 """
 
 try:

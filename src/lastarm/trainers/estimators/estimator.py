@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
@@ -20,12 +22,22 @@ from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.trainers.estimators.families import Lesson, Randomness, further, way
+from lastarm.plain import code_fingerprint
+from lastarm.trainers.estimators import boosting, scikit_learn
+from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
 from lastarm.trainers.losses import as_loss
 from lastarm.trainers.protocol import Config
 from lastarm.trainers.splits import Split, folds
 from lastarm.trainers.splits import split as draw
 
+FAMILIES = (  # the first that accepts an estimator trains it
+    boosting.LIGHTGBM,
+    boosting.XGBOOST,
+    scikit_learn.PARTIAL_FIT,
+    scikit_learn.ENSEMBLES,
+    scikit_learn.HISTOGRAM_BOOSTING,
+    scikit_learn.ITERATIVE,
+)
 KEPT = 8  # outputs of differently set transformers; an arm whose output is not kept makes it anew
 
 
@@ -109,7 +121,7 @@ class Estimator:
             raise InvalidArgument(
                 f"{final!r} is no estimator. Give one like SGDClassifier(), with its brackets."
             )
-        _counted(final)
+        _family(final)
         if scoring is None and not (is_classifier(final) or is_regressor(final)):
             raise InvalidArgument(
                 f"{type(final).__name__} is neither classifier nor regressor, so nobody knows "
@@ -147,7 +159,7 @@ class Estimator:
         models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
         final = final_step(models[0])
         prefix = f"{models[0].steps[-1][0]}__" if isinstance(models[0], Pipeline) else ""
-        counted = f"{prefix}{_counted(final)}"
+        counted = f"{prefix}{_family(final).counted}"
         if counted in config:
             raise InvalidArgument(
                 f"{counted}={config[counted]} cannot be a setting: it says how far a "
@@ -163,7 +175,7 @@ class Estimator:
                 if state.pulls == 0 and fold.transformers is not None:
                     model.steps[:-1] = fold.transformers.steps
                 lesson = Lesson(fold.X_train, fold.y_train, self.classes, self.pulls_per_step)
-                further(final_step(model), lesson, state.pulls, upto, state.seed)
+                _further(final_step(model), lesson, state.pulls, upto, state.seed)
         state.pulls = upto
         return state
 
@@ -187,7 +199,7 @@ class Estimator:
         """A model with these settings that has learnt from all rows there are, also VAL."""
         with self._threads():
             model, lesson = self.begun_on_all_rows(config, seed)
-            further(final_step(model), lesson, 0, pulls, seed)
+            _further(final_step(model), lesson, 0, pulls, seed)
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
@@ -204,6 +216,11 @@ class Estimator:
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the rows, of the split and of the estimator's settings."""
         settings = _written(self.estimator)
+        functions = {
+            name: value
+            for name, value in self.estimator.get_params().items()
+            if callable(value) and not isinstance(value, BaseEstimator)
+        }
         return {
             "estimator": type(self.estimator).__name__,
             "settings": hashlib.sha256(settings.encode()).hexdigest(),
@@ -214,6 +231,8 @@ class Estimator:
             "pulls_per_step": self.pulls_per_step,
             "seed": self.seed,
             "threads": self.threads,
+            **code_fingerprint("scoring", self.scoring),
+            **code_fingerprint("settings", functions),
         }
 
     def __getstate__(self) -> dict[str, Any]:
@@ -330,16 +349,29 @@ def final_step(model: Any) -> Any:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def _counted(final: Any) -> str | None:
-    """The parameter that pulls decide, if it can be trained further at all."""
-    found = way(final)
-    if found is None:
-        raise InvalidArgument(
-            f"{final!r} cannot be trained in steps. That takes `partial_fit`, or `warm_start` "
-            "with `n_estimators` or `max_iter` (and a solver that heeds it), or an estimator of "
-            "LightGBM or XGBoost. Use one of those, or write a trainer with start, train and loss."
-        )
-    return found[1]
+def _family(final: Any) -> Family:
+    """Whose way it is trained further in, if it can be at all."""
+    for family in FAMILIES:
+        if family.accepts(final):
+            return family
+    raise InvalidArgument(
+        f"{final!r} cannot be trained in steps. That takes `partial_fit`, or `warm_start` "
+        "with `n_estimators` or `max_iter` (and a solver that heeds it), or an estimator of "
+        "LightGBM or XGBoost. Use one of those, or write a trainer with start, train and loss."
+    )
+
+
+def _further(model: Any, lesson: Lesson, done: int, upto: int, seed: int) -> None:
+    """Train a model that had `done` pulls up to `upto`; its settings are the user's again then."""
+    random = Randomness(model, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # after one iteration it is no news
+        _family(model).further(model, lesson, done, upto, random)
+    random.put_back()
+    for name, value in vars(model).items():
+        # Pickled, a view becomes contiguous, and BLAS then adds in another order: do it at once.
+        if isinstance(value, np.ndarray) and not value.flags.forc:
+            setattr(model, name, value.copy(order="C"))
 
 
 def _scorer(scoring: Any) -> Any:

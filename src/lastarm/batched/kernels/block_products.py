@@ -1,0 +1,95 @@
+"""Products of many weights with a block of samples: where linear models spend their time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lastarm.batched.arrays import Array
+from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
+from lastarm.batched.kernels.simd import glance
+
+BLOCK = 8  # samples that are taken together: as many sums as the processor has room for
+REGISTER = 32  # bytes that it computes with at a time
+LINE = 64  # bytes that come from the memory at a time
+LONG = 4096  # bytes; in longer rows it sees by itself where to go on
+
+
+@compiled
+def padded(rows: Array, count: int) -> Array:
+    """`count` rows of 0, as long as those given or a little longer: whole registers."""
+    size = REGISTER // rows.itemsize
+    return np.zeros((count, -(-rows.shape[1] // size) * size), rows.dtype)
+
+
+@contracted
+def take(X: Array, rows: Array, begin: int, count: int, x: Array) -> None:
+    """Bring the samples of a block together."""
+    for t in range(count):
+        row = rows[begin + t]
+        for k in range(X.shape[1]):
+            x[t, k] = X[row, k]
+    for t in range(count, BLOCK):  # the last block may be short
+        x[t] = 0
+
+
+@compiled
+def fetch(X: Array, row: int) -> None:
+    """Send for a sample that will be wanted: in a random order the processor cannot guess it."""
+    features = X.shape[1]
+    for k in range(0, min(features, LONG // X.itemsize), LINE // X.itemsize):
+        glance(X, row * features + k)
+    glance(X, row * features + features - 1)  # it may begin within a line, and end in one more
+
+
+@reassociated
+def predict(weights: Array, x: Array, predictions: Array) -> None:
+    """The products of all weights with the samples of a block, eight at a time."""
+    models, features = weights.shape
+    for model in range(models):
+        w = weights[model]
+        p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = w.dtype.type(0)
+        for k in range(features):
+            v = w[k]
+            p0 += v * x[0, k]
+            p1 += v * x[1, k]
+            p2 += v * x[2, k]
+            p3 += v * x[3, k]
+            p4 += v * x[4, k]
+            p5 += v * x[5, k]
+            p6 += v * x[6, k]
+            p7 += v * x[7, k]
+        predictions[0, model] = p0
+        predictions[1, model] = p1
+        predictions[2, model] = p2
+        predictions[3, model] = p3
+        predictions[4, model] = p4
+        predictions[5, model] = p5
+        predictions[6, model] = p6
+        predictions[7, model] = p7
+
+
+@reassociated
+def multiply(x: Array, products: Array) -> None:
+    """The products of each sample with those after it in the block."""
+    for t in range(BLOCK - 1):
+        for later in range(BLOCK - 2, t - 1, -2):
+            p = q = x.dtype.type(0)
+            for k in range(x.shape[1]):
+                p += x[t, k] * x[later, k]
+                q += x[t, k] * x[later + 1, k]
+            products[t, later], products[t, later + 1] = p, q
+
+
+@reassociated
+def change(weights: Array, x: Array, changes: Array, kept: Array) -> None:
+    """The weights after a block: what is kept of them, and as much of each sample as is said."""
+    models, features = weights.shape
+    for model in range(models):
+        w, keep = weights[model], kept[model]
+        c0, c1, c2, c3 = changes[0, model], changes[1, model], changes[2, model], changes[3, model]
+        c4, c5, c6, c7 = changes[4, model], changes[5, model], changes[6, model], changes[7, model]
+        for k in range(features):
+            w[k] = keep * w[k] + (
+                (c0 * x[0, k] + c1 * x[1, k] + c2 * x[2, k] + c3 * x[3, k])
+                + (c4 * x[4, k] + c5 * x[5, k] + c6 * x[6, k] + c7 * x[7, k])
+            )

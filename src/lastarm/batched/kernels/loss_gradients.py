@@ -1,0 +1,100 @@
+"""What a step changes: −η times the derivative of each model's loss.
+
+Models `low` to `high` have the same loss, and p is what they predict for sample t, whose target
+is y.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from lastarm.batched.arrays import Array, Index
+from lastarm.batched.kernels.compiled import contracted
+
+PER_BIT = -1 / log(2)
+LARGEST = 1e12  # a gradient beyond this is cut off, as scikit-learn does
+
+HINGE, PERCEPTRON, SQUARED_HINGE, MODIFIED_HUBER, LOG, SQUARED = range(6)
+
+
+@contracted
+def squared(
+    t: Index,
+    low: Index,
+    high: Index,
+    predictions: Array,
+    targets: Array,
+    eta: Array,
+    changes: Array,
+) -> None:
+    """(p − y)²/2."""
+    most = eta.dtype.type(LARGEST)
+    for i in range(low, high):
+        slope = max(-most, min(most, predictions[t, i] - targets[i]))
+        changes[t, i] = -eta[i] * slope
+
+
+@contracted
+def hinge(
+    t: Index,
+    low: Index,
+    high: Index,
+    predictions: Array,
+    targets: Array,
+    eta: Array,
+    changes: Array,
+    margin: float,
+) -> None:
+    """max(0, margin − p·y)."""
+    zero, least = eta.dtype.type(0), eta.dtype.type(margin)
+    for i in range(low, high):
+        y = targets[i]
+        changes[t, i] = eta[i] * y if predictions[t, i] * y <= least else zero
+
+
+@contracted
+def squared_hinge(
+    t: Index,
+    low: Index,
+    high: Index,
+    predictions: Array,
+    targets: Array,
+    eta: Array,
+    changes: Array,
+    straight: bool,
+) -> None:
+    """max(0, 1 − p·y)², or a straight line where it gets steep."""
+    zero, one, two = eta.dtype.type(0), eta.dtype.type(1), eta.dtype.type(2)
+    most = two if straight else eta.dtype.type(LARGEST / 2)
+    for i in range(low, high):
+        y = targets[i]
+        missing = max(zero, min(most, one - predictions[t, i] * y))
+        changes[t, i] = eta[i] * two * y * missing
+
+
+@contracted
+def margins(
+    t: Index, low: Index, high: Index, predictions: Array, targets: Array, work: Array
+) -> None:
+    """|p·y|."""
+    for i in range(low, high):
+        work[i] = abs(predictions[t, i] * targets[i])
+
+
+@contracted
+def logistic(
+    t: Index,
+    low: Index,
+    high: Index,
+    predictions: Array,
+    targets: Array,
+    eta: Array,
+    changes: Array,
+    small: Array,
+) -> None:
+    """log(1 + e^(−p·y)), where e^(−|p·y|) is known."""
+    zero, one = eta.dtype.type(0), eta.dtype.type(1)
+    for i in range(low, high):
+        y = targets[i]
+        part = small[i] if predictions[t, i] * y > zero else one
+        changes[t, i] = eta[i] * y * part / (one + small[i])

@@ -1,0 +1,55 @@
+"""Resuming is replaying: a fresh policy is walked through what happened."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from lastarm.errors import ReplayDiverged
+from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
+from lastarm.policy import Policy, ahead, go_on
+
+
+def replay(
+    events: Iterable[Event], policy: Policy
+) -> tuple[dict[Pull, int], deque[int], list[Pull]]:
+    """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
+
+    With each comes how many attempts at it have failed; and then the larger budgets that wait for
+    the policy to finish with the one that it has, and the pulls that it asked for and that were
+    not started.
+
+    The policy must ask for just what was written, if in another order within a round: if it does
+    not, its code, its arguments or its seed are not those that wrote the journal.
+    """
+    in_flight: dict[Pull, int] = {}
+    asked: dict[Pull, None] = {}
+    budgets: deque[int] = deque()
+    for record, event in enumerate(events, start=1):
+        match event:
+            case Opened():
+                continue
+            case Pull() if event in in_flight:
+                continue  # started again, after a crash or a failed attempt
+            case Extended(budget):
+                budgets.append(budget)
+            case Pull():
+                go_on(policy, budgets)
+                if not asked:
+                    asked = dict.fromkeys(policy.ask(ahead(policy)))
+                if event not in asked:
+                    raise ReplayDiverged(record, event, list(asked)[:1] or "nothing")
+                del asked[event]
+                in_flight[event] = 0
+            case Closed():
+                go_on(policy, budgets)
+                if not policy.finished:
+                    raise ReplayDiverged(record, event, "not end here")
+            case Failure(retried=True) if event.pull in in_flight:
+                in_flight[event.pull] = event.work.attempt  # the policy was not told
+            case _:
+                if event.pull not in in_flight:
+                    raise ReplayDiverged(record, event, "not wait for that pull")
+                del in_flight[event.pull]
+                policy.tell(event)
+    return in_flight, budgets, list(asked)

@@ -1,0 +1,282 @@
+"""SGDClassifier and SGDRegressor, all settings of a search in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+
+from lastarm.batched.arrays import Array
+from lastarm.batched.linear import ModelTable, Rule
+from lastarm.errors import InvalidArgument
+from lastarm.sklearn.batched_sgd_support import why_not_these
+from lastarm.sklearn.cv_results import fold_by_fold
+from lastarm.trainers import Config
+from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
+from lastarm.trainers.estimators.lesson import Lesson, Randomness
+
+
+class Rows(NamedTuple):
+    """What the kernel reads of a lesson: numbers, and −1 or 1 for every class, or the targets."""
+
+    X: Array
+    Y: Array
+
+    @classmethod
+    def of(cls, lesson: Lesson) -> Rows:
+        """The kernel computes in single precision where the rows are given in it."""
+        given = np.asarray(lesson.X)
+        X = np.ascontiguousarray(given, np.float32 if given.dtype == np.float32 else np.float64)
+        if lesson.classes is None:
+            return cls(X, np.asarray(lesson.y, X.dtype)[:, None])
+        against = lesson.classes[1:] if len(lesson.classes) == 2 else lesson.classes
+        one, other = np.array([1, -1], X.dtype)
+        return cls(X, np.where(np.asarray(lesson.y)[:, None] == against, one, other))
+
+
+class Arm(NamedTuple):
+    """What an arm is, beside its weights."""
+
+    config: Config
+    seed: int
+    pulls: int
+
+
+@dataclass
+class Group:
+    """Arms: what each is, and for every fold the models of all, those of an arm in a row."""
+
+    arms: list[Arm]
+    folds: list[ModelTable]
+
+
+class BatchedSGD:
+    """The arms of an `Estimator` as a batch, for settings that `why_not` has nothing against.
+
+    A pass goes over TRAIN in an order that is the same for all arms, drawn from the trainer's
+    seed, or from the `random_state` of theirs. An arm on its own is a genuine estimator, fitted.
+    """
+
+    recorded_as = "LinearTogether"  # its name in journals of version 0.1
+
+    def __init__(self, trainer: Estimator, threads: int = 1) -> None:
+        self._trainer = trainer
+        self._threads = threads
+        estimator = trainer.estimator
+        self._step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        self._usual = final_step(estimator).get_params()
+        self._classifies = is_classifier(final_step(estimator))
+        self._kept: list[Fold] = []
+        self._rows: dict[int, tuple[Fold, Rows, Rows]] = {}  # by the place of the fold
+
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Group:
+        """Weights of 0."""
+        arms = [Arm(*one, 0) for one in zip(configs, seeds, strict=True)]
+        for arm in arms:
+            if arm is arms[0] or not _plain(self._settings(arm.config)):
+                self._begun(arm)  # what scikit-learn refuses, it refuses now
+        rules = [self._rule(arm) for arm in arms]
+        folds = []
+        for i, fold in enumerate(self._folds(arms[0])):
+            train, _ = self._read(i, fold)
+            folds.append(ModelTable.flat(rules, train.X.shape[1], train.X.dtype, train.Y.shape[1]))
+        return Group(arms, folds)
+
+    def train(self, batch: Group, arms: Sequence[int], pulls: int) -> None:
+        """All arms go through the rows of each fold together."""
+        (done,) = {batch.arms[arm].pulls for arm in arms}
+        first, steps = batch.arms[arms[0]], self._trainer.pulls_per_step
+        for i, fold in enumerate(self._folds(first)):
+            rows, _ = self._read(i, fold)
+            places = _places(arms, rows.Y.shape[1])
+            models = batch.folds[i].chosen(places)
+            begin, end = (len(rows.X) * steps * level for level in (done, done + pulls))
+            models.descend(rows.X, rows.Y, self._order(first), begin, end, self._threads)
+            batch.folds[i].put(places, models)
+        for arm in arms:
+            batch.arms[arm] = batch.arms[arm]._replace(pulls=done + pulls)
+
+    def losses(self, batch: Group, arms: Sequence[int]) -> list[Any]:
+        """What VAL says of each, fold by fold; or why an arm has none."""
+        count = len(batch.arms)
+        by_fold = [lines.finite.reshape(count, -1).all(axis=1) for lines in batch.folds]
+        finite = np.all(by_fold, axis=0)[list(arms)]
+        folds = list(enumerate(self._folds(batch.arms[arms[0]])))
+        if self._trainer.scoring in (None, "score") and all(self._varied(*fold) for fold in folds):
+            judged = np.array([self._judged(*fold, batch, arms) for fold in folds])
+            losses: list[Any] = judged.T.tolist()
+        else:
+            losses = [
+                self._scored(batch, arm) if fit else []
+                for arm, fit in zip(arms, finite, strict=True)
+            ]
+        return [
+            _overflow() if not fit else one if isinstance(one, Exception) else fold_by_fold(one)
+            for one, fit in zip(losses, finite, strict=True)
+        ]
+
+    def _scored(self, batch: Group, arm: int) -> list[float] | Exception:
+        """What a scorer says of an arm on its own; it may fail for some."""
+        try:
+            return self._trainer.losses(self.take(batch, arm))
+        except Exception as error:
+            return error
+
+    def take(self, batch: Group, arm: int) -> Trained:
+        """A copy, with genuine models."""
+        config, seed, pulls = batch.arms[arm]
+        state = self._begun(batch.arms[arm])
+        for i, fold in enumerate(self._folds(batch.arms[arm])):
+            rows, _ = self._read(i, fold)
+            lines = batch.folds[i].chosen(_places([arm], rows.Y.shape[1]))
+            seen = self._trainer.pulls_per_step * pulls * len(rows.X)
+            _put(final_step(state.models[i]), lines, seen)
+        return Trained(config, seed, pulls, state.models)
+
+    def gather(self, ones: Sequence[Trained]) -> Group:
+        """Their weights, one after another."""
+        arms = [Arm(one.config, one.seed, one.pulls) for one in ones]
+        folds = []
+        for i in range(len(ones[0].models)):
+            models = [final_step(one.models[i]) for one in ones]
+            weights = np.concatenate([np.atleast_2d(model.coef_) for model in models])
+            targets = len(weights) // len(ones)
+            folds.append(
+                ModelTable(
+                    weights,
+                    np.concatenate([model.intercept_ for model in models]).astype(weights.dtype),
+                    [rule for arm in arms for rule in [self._rule(arm)] * targets],
+                    np.tile(np.arange(targets), len(ones)),
+                )
+            )
+        return Group(arms, folds)
+
+    def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
+        """A model with these settings that has learnt from all rows there are, also VAL."""
+        model, lesson = self._trainer.begun_on_all_rows(config, seed)
+        if why_not_these(lesson.X, lesson.y, classified=self._classifies):
+            return self._trainer.on_all_rows(config, seed, pulls)
+        arm, rows = Arm(config, seed, 0), Rows.of(lesson)
+        _begin(final_step(model), lesson, seed)
+        features, targets = rows.X.shape[1], rows.Y.shape[1]
+        lines = ModelTable.flat([self._rule(arm)], features, rows.X.dtype, targets)
+        seen = lesson.steps * pulls * len(rows.X)
+        lines.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
+        if not lines.finite.all():
+            raise _overflow()
+        _put(final_step(model), lines, seen)
+        return model
+
+    def fingerprint(self) -> dict[str, Any]:
+        """That of the trainer, whose arms they are."""
+        return {"kernel": "linear", **self._trainer.fingerprint()}
+
+    def _settings(self, config: Config) -> dict[str, Any]:
+        return {name.removeprefix(self._step): value for name, value in config.items()}
+
+    def _rule(self, arm: Arm) -> Rule:
+        """How scikit-learn would let a model with these settings descend."""
+        settings = {**self._usual, **self._settings(arm.config)}
+        numbers = {name: float(settings[name]) for name in ("alpha", "eta0", "power_t")}
+        rule = Rule(
+            settings["loss"],
+            learning_rate=settings["learning_rate"],
+            fit_intercept=bool(settings["fit_intercept"]),
+            **numbers,
+        )
+        try:
+            rule.checked()
+        except InvalidArgument:
+            self._begun(arm)  # it says so in its own way
+            raise
+        return rule if settings["penalty"] else rule._replace(alpha=0.0)
+
+    def _order(self, arm: Arm) -> int:
+        """The seed of the order in which rows are seen."""
+        own = {**self._usual, **self._settings(arm.config)}["random_state"]
+        return self._trainer.seed if own is None else int(own)
+
+    def _folds(self, arm: Arm) -> list[Fold]:
+        """The folds, which are the same for all arms."""
+        if not self._kept:
+            self._kept = self._trainer.folds(self._trainer.start(arm.config, arm.seed))
+        return self._kept
+
+    def _begun(self, arm: Arm) -> Trained:
+        """An arm as scikit-learn begins it: its models have seen a row, and can take weights."""
+        state = self._trainer.start(arm.config, arm.seed)
+        for model, fold in zip(state.models, self._folds(arm), strict=True):
+            if fold.transformers is not None:
+                model.steps[:-1] = deepcopy(fold.transformers.steps)
+            _begin(final_step(model), self._lesson(fold), arm.seed)
+        return state
+
+    def _lesson(self, fold: Fold) -> Lesson:
+        trainer = self._trainer
+        return Lesson(fold.X_train, fold.y_train, trainer.classes, trainer.pulls_per_step)
+
+    def _read(self, i: int, fold: Fold) -> tuple[Rows, Rows]:
+        """TRAIN and VAL of fold i, read once."""
+        if i not in self._rows or self._rows[i][0] is not fold:
+            lesson = self._lesson(fold)
+            judged = lesson._replace(X=fold.X_validation, y=fold.y_validation)
+            self._rows[i] = fold, Rows.of(lesson), Rows.of(judged)
+        _, train, val = self._rows[i]
+        return train, val
+
+    def _varied(self, i: int, fold: Fold) -> bool:
+        """Whether R² is what its formula says: it has other rules for targets that are all one."""
+        _, val = self._read(i, fold)
+        return self._classifies or bool(np.var(val.Y.astype(np.float64)) > 0)
+
+    def _judged(self, i: int, fold: Fold, batch: Group, arms: Sequence[int]) -> Array:
+        _, val = self._read(i, fold)
+        targets = val.Y.shape[1]
+        lines = batch.folds[i].chosen(_places(arms, targets))
+        wanted = self._trainer.scoring
+        if self._classifies:
+            labels = val.Y[:, 0] > 0 if targets == 1 else val.Y.argmax(axis=1)
+            wrong = lines.mistakes(val.X, labels.astype(np.int64), targets) / len(labels)
+            return wrong if wanted is None else wrong - 1
+        errors = lines.mean_squared_errors(val.X, val.Y)
+        return errors if wanted is None else errors / np.var(val.Y.astype(np.float64)) - 1
+
+
+def _places(arms: Sequence[int], targets: int) -> NDArray[np.int64]:
+    return (np.asarray(arms)[:, None] * targets + np.arange(targets)).ravel()
+
+
+def _plain(settings: Config) -> bool:
+    """Whether the kernel's rules say all that scikit-learn would of such settings."""
+    kinds: dict[str, tuple[type, ...]] = {"fit_intercept": (bool,)}
+    kinds |= dict.fromkeys(("loss", "learning_rate"), (str,))
+    kinds |= dict.fromkeys(("alpha", "eta0", "power_t"), (float, int, np.float64))
+    plain = all(type(value) in kinds.get(name, ()) for name, value in settings.items())
+    return plain and settings.get("eta0", 1) > 0  # a step of 0 would do no harm
+
+
+def _overflow() -> ValueError:
+    return ValueError("the weights went beyond all numbers. Scale the rows, or try shorter steps.")
+
+
+def _begin(model: Any, lesson: Lesson, seed: int) -> None:
+    """Let the model look at its settings and at a row: what it refuses, it refuses now."""
+    row = lesson.X.iloc[:1] if hasattr(lesson.X, "iloc") else lesson.X[:1]
+    classes = {} if lesson.classes is None else {"classes": lesson.classes}
+    random = Randomness(model, seed)
+    random.of(0)
+    model.partial_fit(row, lesson.y[:1], **classes)
+    random.put_back()
+
+
+def _put(model: Any, lines: ModelTable, seen: int) -> None:
+    """Give these weights to a model that was begun."""
+    model.coef_ = lines.weights.reshape(model.coef_.shape).copy()
+    model.intercept_ = lines.intercepts.astype(model.intercept_.dtype)
+    model.t_ = 1.0 + seen

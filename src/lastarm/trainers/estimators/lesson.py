@@ -1,0 +1,69 @@
+"""What a family of estimators is, and what it is given to train a model a few pulls further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+class Lesson(NamedTuple):
+    """The rows that a model learns from, all classes that there are, and the steps of a pull."""
+
+    X: Any
+    y: Any
+    classes: Any  # also those that these rows lack; None unless it is a classifier
+    steps: int
+
+
+class Randomness:
+    """Every `random_state` of an estimator, set for each pull and put back afterwards.
+
+    Where the user left None, the arm's seed decides. A number of the user's takes the seed's
+    place.
+    """
+
+    def __init__(self, estimator: Any, seed: int) -> None:
+        own = estimator.get_params()
+        names = [name for name in own if name.rpartition("__")[2] == "random_state"]
+        self._own = [(own.get(name.rpartition("__")[0], estimator), own[name]) for name in names]
+        self._seeds = [seed % 2**31 if value is None else _number(value) for _, value in self._own]
+
+    def of(self, pull: int) -> None:
+        """Set it for a pull. The first has the seed itself, as the estimator's own `fit` would."""
+        for (estimator, _), seed in zip(self._own, self._seeds, strict=True):
+            estimator.random_state = _mixed(seed, pull) if pull else seed
+
+    def put_back(self) -> None:
+        """Set what the user had set."""
+        for estimator, value in self._own:
+            estimator.random_state = value
+
+
+def _number(random_state: Any) -> int:
+    """A `random_state` as a number; a generator gives one, and is left as it was."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(deepcopy(random_state)).randint(2**31))
+
+
+def _mixed(seed: int, pull: int) -> int:
+    """A number for one pull, within the 31 bits that every library takes."""
+    return int(np.random.SeedSequence([seed, pull]).generate_state(1)[0]) >> 1
+
+
+class Family(NamedTuple):
+    """Estimators that are trained further in one and the same way.
+
+    `further(model, lesson, done, upto, random)` trains a model that had `done` pulls up to `upto`.
+    All families keep one law: pulls a + b are pulls a, then b, bit for bit. What is random in a
+    pull is drawn from the arm's seed and the number of the pull, never from what happened before.
+    """
+
+    accepts: Callable[[Any], bool]
+    further: Callable[[Any, Lesson, int, int, Randomness], None]
+    counted: str | None  # the parameter that says how far a model is trained: pulls decide it

@@ -1,0 +1,109 @@
+"""Journals that version 0.1.0 wrote open, resume, show, report and export with the same digests.
+
+They are in tests/fixtures/journals_0_1; `searches.py` there says how they were made.
+"""
+
+import json
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastarm import Result
+from lastarm.cli import main
+from lastarm.errors import CheckpointReplaced
+from lastarm.journal import read
+from tests.fixtures.journals_0_1 import searches
+
+FIXTURES = Path(searches.__file__).parent
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FIXTURES / "expected.json").read_text())
+TOLD = ("digest", "arm", "level", "loss", "complete", "pulls", "observations")
+
+# States of classes that have another name now are trained again, and a warning says so.
+MAY_BE_UNREADABLE = pytest.mark.filterwarnings("ignore::lastarm.errors.CheckpointReplaced")
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def copied(name: str, folder: Path) -> Path:
+    """A journal to write to, with its states where they are kept."""
+    journal = folder / f"{name}.jsonl"
+    shutil.copyfile(FIXTURES / journal.name, journal)
+    if (states := FIXTURES / f"{journal.name}.states").exists():
+        shutil.copytree(states, folder / states.name, copy_function=shutil.copyfile)
+        for state in (folder / states.name).iterdir():
+            state.chmod(0o600)  # whatever the umask of the checkout
+    return journal
+
+
+def resumed(journal: Path) -> Result:
+    """The search, after the call that began it was made again."""
+    name = journal.stem.removesuffix("-killed")
+    if name == "tune":
+        assert run("resume", journal, "--json", "--trust") == 0
+    else:
+        searches.SEARCHES[name](journal)
+    return Result.of(read(journal))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_it_shows_reports_and_exports_what_it_did(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal, expected = FIXTURES / f"{name}.jsonl", EXPECTED[name]
+    assert run("show", journal, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {key: told[key] for key in TOLD} == {key: expected[key] for key in TOLD}
+    assert run("show", journal) == 0
+    assert run("report", journal, "-o", tmp_path / "report.html") == 0
+    assert f"{expected['loss']:.6g}" in (tmp_path / "report.html").read_text()
+    assert run("export", journal, "-o", tmp_path / "arms.csv") == 0
+    assert sha256((tmp_path / "arms.csv").read_bytes()).hexdigest() == expected["arms"]
+
+
+@MAY_BE_UNREADABLE
+@pytest.mark.parametrize("name", EXPECTED)
+def test_it_resumes_to_the_same_digest(name: str, tmp_path: Path) -> None:
+    there, journal = os.getcwd(), copied(name, tmp_path)
+    expected = EXPECTED[name].get("resumed", EXPECTED[name]["digest"])
+    try:
+        result = resumed(journal)
+    finally:
+        os.chdir(there)
+    assert (result.digest, result.complete) == (expected, True)
+    if "resumed" not in EXPECTED[name]:  # there was nothing left to do
+        assert journal.read_bytes() == (FIXTURES / journal.name).read_bytes()
+
+
+def test_it_goes_on_from_its_states(tmp_path: Path) -> None:
+    result = resumed(copied("weighted-killed", tmp_path))
+    assert (result.digest, result.spent.repeated) == (EXPECTED["weighted"]["digest"], 0)
+
+
+def test_states_of_a_class_that_is_gone_are_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(searches, "Weights")
+    with pytest.warns(CheckpointReplaced):
+        result = resumed(copied("weighted-killed", tmp_path))
+    assert result.digest == EXPECTED["weighted"]["digest"]
+    assert result.spent.repeated > 0
+
+
+@MAY_BE_UNREADABLE
+@pytest.mark.parametrize("name", ["successive-halving", "extended", "sampler", "sampler-values"])
+def test_cut_off_after_any_line_it_comes_to_the_same_end(name: str, tmp_path: Path) -> None:
+    journal = tmp_path / f"{name}.jsonl"
+    lines = (FIXTURES / journal.name).read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines), 5):
+        shutil.rmtree(f"{journal}.states", ignore_errors=True)
+        journal.write_bytes(b"".join(lines[:kept]))
+        assert resumed(journal).digest == EXPECTED[name]["digest"], kept
