@@ -401,4 +401,7 @@ def test_a_program_has_the_users_environment_and_leaves_nothing_running(
 
 def test_show_of_what_is_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be read" in refused(capsys, "show", "missing.jsonl", code=3)
+    Path("circle").symlink_to("circle")
+    for command in ("show", "resume"):
+        assert "Too many levels" in refused(capsys, command, "circle", code=3)
     assert "damaged at line 1" in refused(capsys, "show", "train.py", code=3)

@@ -15,7 +15,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from lastarm.plain import printable, readable
-from lastarm.report.extending import remarks
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -93,7 +92,7 @@ def answer(
                 f"Training all {arms:,} arms for {far:,} pulls would take {arms * far:,}, "
                 f"{arms * far / spent.pulls:.1f} times as many."
             )
-    for remark in remarks(result):
+    for remark in result.remarks():
         say(escape(remark))
     if result.failures:
         error = next(iter(result.failures.values())).error

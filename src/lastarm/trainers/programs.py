@@ -23,6 +23,7 @@ from typing import IO, Any
 from lastarm.errors import InvalidArgument, LastarmError
 from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
+from lastarm.trainers.unpacking import UnsafeArchive, unpack
 
 RESERVED = {
     "upto": "pulls in all",
@@ -163,14 +164,18 @@ class Program:
         about.size = len(text)
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
             tar.addfile(about, BytesIO(text))
-            tar.add(state.path, "state", filter=_without_owner)
+            tar.add(state.path, "state", filter=_portable)
 
     def load(self, path: Path) -> ArmFolder:
         """The arm that was saved, in a new folder."""
         folder = ArmFolder({})
         with tarfile.open(path, "r:") as tar:
-            tar.extractall(folder.scratch, filter="tar")  # links may lead to the user's own data
-        vars(folder).update(json.loads((folder.scratch / "arm.json").read_bytes()))
+            unpack(tar, folder.scratch)
+        about = folder.scratch / "arm.json"
+        if about.is_symlink() or folder.path.is_symlink() or not folder.path.is_dir():
+            raise UnsafeArchive("it does not hold arm.json, a file, and state, a folder")
+        arm = json.loads(about.read_bytes())
+        folder.values, folder.pulls, folder.said = arm["values"], arm["pulls"], arm["said"]
         return folder
 
     def fingerprint(self) -> dict[str, Any]:
@@ -276,7 +281,10 @@ def _ending(code: int, complaint: str) -> str:
     return f"the program {how}" + (f": {complaint[:500]}" if complaint else "")
 
 
-def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _portable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """What is saved of a file: not its owner, and nothing of a pipe that a program left."""
+    if not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
+        return None
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry
