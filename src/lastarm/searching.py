@@ -292,7 +292,9 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
 
 def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
     if not isinstance(sampler, Sampler | None):
-        raise InvalidArgument(f"sampler={sampler!r} is no sampler: give one, such as Forest().")
+        raise InvalidArgument.of(
+            "sampler", sampler, "it must be a sampler", "Use one, such as Forest()"
+        )
     if not isinstance(maximize, bool):
         raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
     if not isinstance(journal, str | Path | None):

@@ -1,4 +1,4 @@
-"""What a look at an arm gives: its loss, and the metrics that its trainer adds to it."""
+"""What a trainer tells about an arm: its loss, and the metrics beside it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MOST_ENTRIES, MOST_LEVELS = 1000, 4  # of lists and dicts: a journal is read by 
 
 
 def as_loss(value: object) -> float:
-    """`value` as a float, if it is one real number: the rule is the same on every runner.
+    """`value` as a float, if it is one real number. The rule is the same on every runner.
 
-    NumPy scalars and zero-dimensional arrays, Decimal and Fraction are numbers; nan and ±inf are
-    too (the arm diverged). Anything else raises `BadLoss`.
+    NumPy scalars and zero-dimensional arrays, Decimal and Fraction are numbers. So are nan and
+    ±inf: then the arm has diverged. Anything else raises `BadLoss`.
 
     >>> from fractions import Fraction
     >>> as_loss(Fraction(1, 4))
@@ -41,14 +41,14 @@ def as_loss(value: object) -> float:
     except Exception:
         shown = "(which cannot be shown)"
     shown = shown if len(shown) <= 200 else shown[:197] + "..."
-    raise BadLoss(f"the loss {shown} is a {type(value).__name__}, not a real number")
+    kind = type(value).__name__
+    raise BadLoss(f"the loss {shown} is a {kind}, not a real number", kind)
 
 
 def observation(value: object) -> tuple[float, dict[str, Any] | None]:
-    """The loss in what a trainer gave, and the metrics beside it, as JSON can hold them.
+    """The loss that a trainer returned, and the metrics beside it in a form for JSON.
 
-    A trainer gives a real number, or a mapping with the loss as `"loss"` and whatever else it
-    has to say.
+    A trainer returns a real number, or a mapping with the loss as `"loss"` and other metrics.
 
     >>> observation(0.25)
     (0.25, None)
@@ -56,18 +56,19 @@ def observation(value: object) -> tuple[float, dict[str, Any] | None]:
     (0.25, {'accuracy': 0.9, 'gradient': 'inf', 'layers': [32, 8]})
     >>> observation({"accuracy": 0.9})
     Traceback (most recent call last):
-    lastarm.errors.BadLoss: the mapping with the keys 'accuracy' has no 'loss': give the number to
-    be made small under that key
+    lastarm.errors.BadLoss: the mapping with the keys 'accuracy' has no 'loss': return the number
+    to minimize under that key
 
-    A loss that is no number is an error; a metric never is: what JSON cannot hold is described.
+    A loss that is not a number is an error. A metric never is: what JSON cannot hold is described.
     """
     if not isinstance(value, Mapping):
         return as_loss(value), None
     if "loss" not in value:
         keys = ", ".join(map(_shown, list(value)[:20])) or "(none)"
         raise BadLoss(
-            f"the mapping with the keys {keys} has no 'loss': give the number to be made small "
-            "under that key"
+            f"the mapping with the keys {keys} has no 'loss': return the number to minimize "
+            "under that key",
+            type(value).__name__,
         )
     metrics = {_key(name): _plain(value[name], 0) for name in value if name != "loss"}
     return as_loss(value["loss"]), metrics or None
