@@ -1,13 +1,14 @@
-"""Checks of what a caller gives: whole numbers, exact fractions and seconds.
+"""Checks of what a caller gives: whole numbers, exact fractions, seconds and names.
 
 An argument that is not valid is refused with what was given, the rule and what to do.
 """
 
 from __future__ import annotations
 
+import difflib
 import operator
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan
@@ -38,6 +39,24 @@ def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
         way_out = f"Use a whole number of at least {least}{at_most}"
         raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return number
+
+
+def one_of(name: str, value: Any, names: Iterable[str], meaning: str) -> str:
+    """`value`, if it is one of the `names`.
+
+    >>> one_of("policy", "ahsa", ["asha", "uniform"], "what decides")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: policy='ahsa' is not valid: policy is what decides. Did you
+    mean 'asha'? Use one of asha, uniform.
+    """
+    names = list(names)
+    if isinstance(value, str) and value in names:
+        return value
+    close = difflib.get_close_matches(str(value), names, n=1)
+    way_out = f"Use one of {', '.join(names)}"
+    if close:
+        way_out = f"Did you mean {close[0]!r}? {way_out}"
+    raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
 
 
 def time_limit(name: str, value: Any, meaning: str) -> float:
