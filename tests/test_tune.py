@@ -431,5 +431,7 @@ def test_a_program_has_the_users_environment_and_leaves_nothing_running(
 
 
 def test_show_of_what_is_not_a_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("missing.jsonl", "train.py"):
+    Path("circle").symlink_to("circle")
+    for name in ("missing.jsonl", "train.py", "circle"):
         assert name in refused(capsys, "show", name, code=3)
+    assert "circle" in refused(capsys, "resume", "circle", code=3)

@@ -18,14 +18,13 @@ import click
 from lastarm.cli import display
 from lastarm.cli.options import (
     POLICY_ARGUMENTS,
-    policy_of,
+    by_options,
     policy_options,
     real,
     whole,
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
-from lastarm.policies.named import name_of, takes
 from lastarm.samplers import SAMPLERS
 from lastarm.searching import search
 from lastarm.trainers import AnyTrainer, Program
@@ -128,13 +127,10 @@ def tune(
     if output is not None:
         _require_free(output, program)
     space, include = space_of(space_path, parameters)
-    for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
-    policy = name_of(policy, for_policy["max_pulls"])
-    if takes(policy, "seed"):
-        for_policy["seed"] = options["seed"]
-    if takes(policy, "seconds"):
-        for_policy["seconds"] = options.pop("seconds")
-    chosen = policy_of(policy, **for_policy)
+    numbers = {name: options.pop(name) for name in POLICY_ARGUMENTS}
+    chosen, options["seconds"] = by_options(
+        policy, numbers, seed=options["seed"], seconds=options["seconds"]
+    )
     with _only_the_answer() if as_json else nullcontext():
         result = search(
             _trainer(trainer, program, space),
@@ -146,7 +142,7 @@ def tune(
             **options,
         )
     if as_json:
-        named = {"policy": policy, "budget": result.budget}
+        named = {"policy": chosen.name, "budget": result.budget}
         display.print_json(result.as_dict() | named)
     else:
         display.console.print(display.rungs(result))

@@ -87,19 +87,20 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     >>> halving.n_candidates_, halving.n_resources_, halving.spent_.pulls
     ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
 
-    All `n_arms` settings are trained a little, the worse half is dropped, and the rest goes on
-    from where it is. `budget` is the total of pulls: passes over the data, trees or iterations,
-    whatever the estimator can do (see `lastarm.trainers.estimators.Estimator`). Left out, it is
-    4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every setting has 4 pulls at first. Where
-    `param_distributions` (lists, lastarm's or scipy's distributions) hold fewer settings than
-    `n_arms`, all of them are tried, with a warning.
+    All `n_arms` settings (32 if it is left out) are trained a little, the best 1/`eta` of them (a
+    half if it is left out) are kept, and go on from where they are. `budget` is the total of
+    pulls: passes over the data, trees or iterations, whatever the estimator can do (see
+    `lastarm.trainers.estimators.Estimator`). If it is left out, it is 4 · n_arms · ⌈log n_arms⌉ to
+    the base eta, so that every setting has 4 pulls at first. If `param_distributions` (lists,
+    lastarm's or scipy's distributions) hold fewer settings than `n_arms`, all of them are tried,
+    with a warning.
 
     `max_pulls` is the most that one setting is worth training for, where that is known. Then
     `HorizonHalving` decides, which finds better settings with it, and the budget is a fifth of
     training all of them so far, unless it is given. Else it is the paper's `SuccessiveHalving`.
     `policy` is the name of another policy, to which these numbers are given (a `max_pulls` that is
-    left out is an even share of the budget among the rungs), or one of `lastarm`'s with numbers of
-    its own.
+    left out is an even share of the budget among the rungs, an `eta` that policy's own), or one of
+    `lastarm`'s with numbers of its own, and then none of these may be given.
 
     A setting is judged by `validation` of the rows, or with `cv` by folds, a pull then being one
     of every fold's model. `scoring` is a scorer's name or a function of (estimator, X, y); left
@@ -138,11 +139,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         estimator: Any,
         param_distributions: Space,
         *,
-        n_arms: int = 32,
+        n_arms: int | None = None,
         budget: int | None = None,
         max_pulls: int | None = None,
         policy: Policy | str | None = None,
-        eta: Number = 2,
+        eta: Number | None = None,
         validation: float = 0.2,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
