@@ -330,7 +330,7 @@ def test_a_level_past_the_last_column_repeats_it(
         (("--budget", "4"), ("successive-halving", "--arms")),
         (("--arms", "4", "--budget", "9", "--policy", "asha"), ("asha", "--max-pulls")),
         (("--arms", "4", "--budget", "9", "--delta", "0.1"), ("delta=0.1", "lucb")),
-        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2.0",)),
+        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2",)),
         (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "x"), ("delta='x'",)),
         (("--arms", "1" + "0" * 21, "--budget", "5"), ("arms=1000",)),
         (("--arms", "4", "--budget", "1" + "0" * 400), ("budget=1000",)),

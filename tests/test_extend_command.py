@@ -213,4 +213,4 @@ def test_a_table_goes_on_from_where_its_rows_are(lastarm: Command) -> None:
     assert "20,000 changed nothing" in answer
     assert "--budget" not in lastarm("show", "asha.jsonl")[0], "no more is advised"
     _, error = lastarm("resume", "j.jsonl", "--output", "x", code=2)
-    assert "--output x" in error
+    assert "--output" in error
