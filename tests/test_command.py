@@ -9,6 +9,7 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,26 @@ def test_compare_plays_every_policy_in_one_table(
     assert "--journal will not do with --compare: it is of one search" in message
     message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--audit")
     assert "--audit will not do with --compare" in message
+
+
+def test_compare_gives_the_same_table_again_however_long_look_ups_take(
+    capsys: pytest.CaptureFixture[str], table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(seed: int, *options: object) -> Any:
+        random, now = Random(seed), [0.0]
+
+        def clock() -> float:
+            now[0] += random.choice([1e-6, 1e-3, 1.0])
+            return now[0]
+
+        monkeypatch.setattr("lastarm.runners.performer.perf_counter", clock)
+        return asked(capsys, "replay", table, "--budget", 300, *options)
+
+    assert compared(1, "--compare") == compared(2, "--compare")
+    dear = ("--compare", "--look-cost", 20)
+    assert compared(1, *dear) == compared(2, *dear)
+    alone = [compared(seed, "--policy", "timed-halving")["digest"] for seed in (1, 2)]
+    assert alone[0] == alone[1]
 
 
 def test_compare_where_every_arm_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -442,12 +442,6 @@ def test_what_cannot_be_sent_or_loaded_is_said_before_anything_is_trained(tmp_pa
         ({"seconds": 0}, "seconds=0"),
         ({"seconds": math.nan}, "seconds=nan"),
         ({"recommend": "last"}, "recommend='last'"),
-        ({"policy": "halving"}, "policy='halving' is no policy. Give one of uniform, succ"),
-        ({"policy": SuccessiveHalving}, "is no policy: give one with its numbers"),
-        ({"arms": 4, "max_pulls": 9}, "arms, max_pulls will not do beside policy=Successive"),
-        ({"policy": None, "budget": 9}, "successive-halving needs arms"),
-        ({"policy": "asha", "arms": 9, "budget": 9}, "asha needs max_pulls"),
-        ({"policy": "uniform", "arms": 9, "budget": 9, "max_pulls": 3}, "max_pulls=3 will not do"),
     ],
 )
 def test_arguments_that_will_not_do(arguments: dict[str, Any], named: str) -> None:

@@ -167,10 +167,7 @@ class Rounds:
     The algorithm is sent the losses of a round when all of them are known, so the order in which
     they come in changes nothing. It is sent only losses of healthy arms: one that failed or
     diverged is out, and is never pulled again. An arm already at or past the level asked for is
-    neither pulled nor looked at: its latest loss stands, at no cost. With a `total`, a round that
-    would exceed it ends the algorithm, and the lowest latest loss is recommended.
-
-    When it has ended, another algorithm can go on with the arms as they are (`go_on_with`).
+    neither pulled nor looked at: its latest loss stands, at no cost.
 
     >>> def best_of_two():
     ...     losses = yield [Pull(arm=0, upto=5), Pull(arm=1, upto=5)]
@@ -182,40 +179,70 @@ class Rounds:
     >>> policy.tell(Loss(Pull(arm=0, upto=5), 0.75))
     >>> policy.finished, policy.recommendation
     (True, 1)
+
+    Theory of operation. It is in one of three states, and moves between them by resuming the
+    algorithm::
+
+        not begun ────ask────▶ resume ────pulls to make────▶ round open
+                               │ ▲  ▲                             │
+                       its end │ │  └────the last loss is told────┘
+                               ▼ │ go_on_with
+                             finished
+
+    - Not begun. Nothing of the algorithm has run. The first `ask` resumes it.
+    - Round open. `ask` gives out what is left of the round's pulls, `tell` takes their losses.
+      The last of them resumes the algorithm. A round in which no arm has to be pulled is never
+      open: its losses are known, so the algorithm is resumed at once.
+    - Finished. The algorithm has returned its output; or no arm of its round was healthy, and it
+      let `NoHealthyArm` pass; or its round did not fit into the `total`. Without an output, the
+      lowest latest loss is recommended. `go_on_with` begins another algorithm.
+
+    What belongs to arms (their levels, and the latest losses of those that are healthy) lasts as
+    long as the policy. What belongs to one algorithm (its round, its output, its `Allowance`) is
+    replaced when another goes on.
+
+    - `algorithm`: a generator, not yet begun.
+    - `total`: the worth of pulls that it may book; without end, if it keeps to a budget itself.
+    - `look_cost`: what a look takes of the total, in pulls.
+
+    `watch`, if it is set, is called with each round as it begins: with all its pulls, and with
+    those that are to be made.
     """
 
-    _look_cost: Fraction | int = 0  # what a look takes of the total, in pulls
-
-    def __init__(self, algorithm: Algorithm, total: float = inf) -> None:
-        self._algorithm = algorithm
-        self._left: Fraction | float = total
+    def __init__(
+        self, algorithm: Algorithm, total: float = inf, look_cost: Fraction | int = 0
+    ) -> None:
+        self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
+        # Of the arms:
+        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
+        self._level: dict[int, int] = {}  # arm → pulls it has had
+        self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
         self._looks = 0
-        self._ended = False  # by the total
+        self._look_cost = look_cost
+        # Of the algorithm:
+        self._before: int | None = None  # what the one before recommended
+        self._begin(algorithm, Allowance(total, look_cost))
+
+    def _begin(self, algorithm: Algorithm, allowance: Allowance) -> None:
+        self._algorithm, self._allowance = algorithm, allowance
         self._begun = False
-        self._goes_on = False
-        self._before: int | None = None  # what the algorithm before recommended
+        self._ended = False  # it is not resumed any more, though its last round may be open
         self._output: int | None = None
         self._round: list[int] = []  # the arms of this round
         self._to_ask: Iterator[Pull] = iter(())  # its pulls not yet given out
         self._to_tell = 0  # how many of its losses are not yet known
-        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
-        self._level: dict[int, int] = {}  # arm → pulls it has had
-        self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
-        # Told each round as it begins: the pulls that make it up, and those that are to be made.
-        self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
 
     def go_on_with(self, algorithm: Algorithm, left: Fraction | int) -> None:
         """Begin another algorithm with the arms as they are, now that the one before has ended.
 
-        It has the worth of so many pulls `left`. In a round that would exceed that, all arms are
+        It may book the worth of `left` pulls. In a round that would exceed that, all arms are
         brought as far as it goes; then it ends, and the lowest latest loss is recommended. If it
         comes to its own end, its output is, or what was recommended before, if that has a lower
         latest loss: going on does not give away a better arm.
         """
         assert self.finished, "one algorithm at a time"
-        self._before, self._output = self.recommendation, None
-        self._algorithm, self._left, self._round = algorithm, left, []
-        self._begun, self._ended, self._goes_on = False, False, True
+        self._before = self.recommendation
+        self._begin(algorithm, Allowance(left, self._look_cost, cuts=True))
         self._next_round()
 
     def ask(self, n: int = 1) -> list[Pull]:
@@ -246,55 +273,88 @@ class Rounds:
 
     @property
     def finished(self) -> bool:
-        """Whether the algorithm has returned."""
-        return self._begun and not self._to_tell
+        """Whether the algorithm has ended, and its last round too."""
+        return self._ended and not self._to_tell
 
     @property
     def recommendation(self) -> int | None:
         """The algorithm's output once it has one; until then the lowest latest loss."""
         return lowest(self._losses) if self._output is None else self._output
 
+    @property
+    def booked(self) -> Fraction | int:
+        """What all pulls and looks so far are worth, in pulls."""
+        return sum(self._level.values()) + self._look_cost * self._looks
+
     def _next_round(self) -> None:
-        """Send the algorithm the losses it waits for, until it asks for a pull or returns."""
+        """Resume the algorithm, until there is a pull to make or it has ended."""
         while not self._to_tell and not self._ended:
-            healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
-            try:
-                if not self._begun:
-                    pulls = next(self._algorithm)
-                elif self._round and not healthy:
-                    pulls = self._algorithm.throw(NoHealthyArm())
-                else:
-                    pulls = self._algorithm.send(healthy)
-            except StopIteration as end:
-                self._output = end.value
-                if self._before is not None:
-                    ends = {end.value, self._before} & self._losses.keys()
-                    self._output = lowest({arm: self._losses[arm] for arm in ends})
+            pulls = self._resumed()
+            if pulls is None:
+                self._ended = True
                 return
-            except NoHealthyArm:
-                return
-            finally:
-                self._begun = True
             self._round = [pull.arm for pull in pulls]
-            news = [pull for pull in pulls if self._is_news(pull)]
-            if self._left < inf:
-                rises = [pull.upto - self._level.get(pull.arm, 0) for pull in news]
-                cost = sum(rises) + self._look_cost * len(rises)
-                if cost > self._left:
-                    self._ended = True
-                    news = self._cut_to_fit(news) if self._goes_on else []
-                self._left -= cost
+            level, losses = self._level, self._losses
+            news = [  # to be made: it brings its arm further, and that is new or still healthy
+                pull
+                for pull in pulls
+                if pull.upto > (at := level.get(pull.arm, 0)) and (not at or pull.arm in losses)
+            ]
+            news, fits = self._allowance.admitted(news, level)
+            self._ended = not fits
             self._to_ask, self._to_tell = iter(news), len(news)
-            if self.watch and (news or not self._ended):
+            if self.watch and (news or fits):
                 self.watch(pulls, news)
 
-    def _is_news(self, pull: Pull) -> bool:
-        level = self._level.get(pull.arm, 0)
-        return pull.upto > level and (level == 0 or pull.arm in self._losses)
+    def _resumed(self) -> list[Pull] | None:
+        """Send the algorithm the losses it waits for: its next round, or None at its end."""
+        healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
+        try:
+            if not self._begun:
+                self._begun = True
+                return next(self._algorithm)
+            if self._round and not healthy:
+                return self._algorithm.throw(NoHealthyArm())
+            return self._algorithm.send(healthy)
+        except StopIteration as end:
+            self._output = end.value
+            if self._before is not None:
+                ends = {end.value, self._before} & self._losses.keys()
+                self._output = lowest({arm: self._losses[arm] for arm in ends})
+        except NoHealthyArm:
+            pass
+        return None
 
-    def _cut_to_fit(self, news: list[Pull]) -> list[Pull]:
-        """A round that exceeds what is left, with its arms cut off at the level that does not."""
-        steps = [(pull.arm, self._level.get(pull.arm, 0), pull.upto) for pull in news]
+
+class Allowance:
+    """The worth of pulls that an algorithm may still book, when a look costs `look_cost` of them.
+
+    A round that is worth more is not begun; or, by an allowance that `cuts`, its arms are brought
+    as far as it goes.
+    """
+
+    def __init__(
+        self, left: Fraction | float, look_cost: Fraction | int, *, cuts: bool = False
+    ) -> None:
+        self._left, self._look_cost, self._cuts = left, look_cost, cuts
+
+    def admitted(self, pulls: list[Pull], level: Mapping[int, int]) -> tuple[list[Pull], bool]:
+        """What may be made of a round's pulls, and whether that is all of them: they are booked.
+
+        `level` says how many pulls each arm has had.
+        """
+        if self._left == inf:
+            return pulls, True
+        rises = [pull.upto - level.get(pull.arm, 0) for pull in pulls]
+        cost = sum(rises) + self._look_cost * len(rises)
+        if cost <= self._left:
+            self._left -= cost
+            return pulls, True
+        return self._cut_off(pulls, level) if self._cuts else [], False
+
+    def _cut_off(self, pulls: list[Pull], level: Mapping[int, int]) -> list[Pull]:
+        """The pulls up to the greatest level at which they do not exceed what is left."""
+        steps = [(pull.arm, level.get(pull.arm, 0), pull.upto) for pull in pulls]
 
         def cost(most: int) -> Fraction | int:
             rises = [min(upto, most) - level for _, level, upto in steps if most > level]

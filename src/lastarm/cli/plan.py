@@ -12,12 +12,9 @@ from rich import box
 from rich.table import Table
 
 from lastarm.cli import display
-from lastarm.cli.options import policy_of, policy_options, real, whole
+from lastarm.cli.options import by_options, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
-from lastarm.policies import Hyperband
-from lastarm.policies.hyperband import brackets
-from lastarm.policies.named import name_of
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
@@ -69,14 +66,8 @@ def plan(
     lastarm plan --arms 10 --budget 1000
     lastarm plan --arms 64 --budget 4096 --workers 16 --seconds-per-pull 3
     """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
-    if policy == Hyperband.name and max_pulls is not None:
-        # Enough for every bracket to open with arms of its own.
-        probe = Hyperband(1, 1, max_pulls, **({} if eta is None else {"eta": eta}))
-        published = brackets(probe.max_pulls, probe.eta)
-        arms = sum(bracket.arms for bracket in published) if arms is None else arms
-        budget = sum(bracket.pulls for bracket in published) if budget is None else budget
-    name = name_of(policy, max_pulls)
-    chosen = policy_of(name, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
+    numbers = {"arms": arms, "budget": budget, "eta": eta, "max_pulls": max_pulls, **others}
+    chosen, _ = by_options(policy, numbers)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
     given = (workers, seconds_per_pull, seconds_per_look)

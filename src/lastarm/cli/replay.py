@@ -13,13 +13,13 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.arguments import whole_number
+from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import policy_of, policy_options, whole
+from lastarm.cli.options import by_options, policy_options, whole
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
-from lastarm.events import Event, Loss, Pull
+from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
-from lastarm.policies.named import name_of, takes
+from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
@@ -70,6 +70,8 @@ def replay(
     for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
     is. The arm in the answer is the row of the file, counted from 0. (asha begins rows in an order
     drawn by --seed, and hyperband draws them, so that the file's order does not matter.)
+    timed-halving is told that a pull takes one second and a look no time; with --compare, a look
+    takes as long as --look-cost pulls.
 
     With --journal, run the same command again to resume a search that was killed or stopped.
 
@@ -125,15 +127,26 @@ class Played(NamedTuple):
         return None if self.result.arm is None else self.rows[self.result.arm]
 
 
+class Prices(NamedTuple):
+    """How long pulls and looks are said to take, where a policy decides by that."""
+
+    pull: float
+    look: float
+
+
 class Places(Serial):
     """A runner for rows of a table, whose states need not be kept: each is a place in a row.
 
-    `reached` says how far the arms are known to be.
+    `reached` says how far the arms are known to be. With `prices`, these are told as the times
+    that things took: to measure how long look-ups take would give another answer every time.
     """
 
-    def __init__(self, arms: Arms, reached: dict[int, int], *, group: int) -> None:
+    def __init__(
+        self, arms: Arms, reached: dict[int, int], *, group: int, prices: Prices | None
+    ) -> None:
         super().__init__(arms, group=group)
         self._reached = reached
+        self._prices = prices
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Go on from there, also if that was before a crash or in an earlier stretch."""
@@ -141,6 +154,21 @@ class Places(Serial):
             known = Pull(pull.arm, self._reached[pull.arm])
             self._states.put_back(known, self.state(known))
         super().start(pull, attempt)
+
+    def wait(self, seconds: float = 0.0) -> list[Told]:
+        """Perform the group."""
+        told = super().wait(seconds)
+        if self._prices is None:
+            return told
+        a_pull, a_look = self._prices
+        return [
+            event._replace(
+                work=event.work._replace(
+                    train_seconds=event.work.trained * a_pull, loss_seconds=a_look
+                )
+            )
+            for event in told
+        ]
 
     def state(self, pull: Pull) -> Position:
         """It is always at hand."""
@@ -166,15 +194,19 @@ class CurveTable:
 
     def policy(self, name: str | None, **options: Any) -> Budgeted:
         """A policy for this table: its longest curve and its seed are known."""
-        name = name_of(name, options.get("max_pulls"))
-        if takes(name, "max_pulls") and options.get("max_pulls") is None:
-            options["max_pulls"] = self.columns
-        if takes(name, "seed"):
-            options["seed"] = self.seed
-        return policy_of(name, arms=len(self.rows), **options)
+        numbers = {**options, "arms": len(self.rows)}
+        suggested = {"max_pulls": self.columns}
+        return by_options(name, numbers, seed=self.seed, suggested=suggested)[0]
 
-    def play(self, policy: Budgeted, journal: str | None = None) -> Played:
-        """Play a policy to its end, or until it is stopped."""
+    def play(self, policy: Budgeted, journal: str | None = None, look_cost: Any = None) -> Played:
+        """Play a policy to its end, or until it is stopped.
+
+        To one that measures, a pull takes one second or as many as are really waited, and a look
+        as long as `look_cost` pulls.
+        """
+        a_pull = self.curves.seconds_per_pull or 1.0
+        a_look = a_pull * float(rational("look_cost", look_cost or 0, 0, "what a look costs"))
+        prices = Prices(a_pull, a_look) if policy.measures else None
         rows = self.rows
         in_rounds = isinstance(policy, Rounds)
         if not in_rounds:  # it begins arms one by one, so the file's order must not matter
@@ -190,7 +222,7 @@ class CurveTable:
             self.curves,
             Configs([{"row": row} for row in rows]),
             policy=policy,
-            runner=partial(Places, reached=reached, group=group),
+            runner=partial(Places, reached=reached, group=group, prices=prices),
             journal=journal,
             checkpoints=False,
             seed=self.seed,
@@ -209,7 +241,8 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
     for name in POLICIES:
         known = {key: value for key, value in options.items() if takes(name, key)}
         try:
-            result, rows = table.play(table.policy(name, **known))
+            policy = table.policy(name, **known)
+            result, rows = table.play(policy, look_cost=options["look_cost"])
         except (BudgetTooSmall, AllArmsFailed) as error:
             found.append({"policy": name, "error": str(error)})
             failed += [error] if isinstance(error, AllArmsFailed) else []

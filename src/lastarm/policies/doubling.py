@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lastarm.errors import InvalidArgument
@@ -61,7 +61,10 @@ class Doubling(InRounds):
     name: ClassVar[str] = "doubling"
     begins_anew: ClassVar[bool] = True
     adaptive: ClassVar[bool] = True
-    of: str = SuccessiveHalving.name
+    of: str = field(
+        default=SuccessiveHalving.name,
+        metadata={"help": f"The policy whose budget is doubled: {', '.join(FIXED_BUDGET)}."},
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, str) or self.of not in FIXED_BUDGET:

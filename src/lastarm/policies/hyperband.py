@@ -126,6 +126,16 @@ class Hyperband(InRounds):
         self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
+    @classmethod
+    def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Arms and budget that are left out are those of all brackets, none with an arm twice."""
+        if "max_pulls" not in numbers:
+            return dict(numbers)
+        one = cls(1, 1, numbers["max_pulls"], numbers.get("eta", cls.eta))
+        every = brackets(one.max_pulls, one.eta)
+        arms, budget = sum(one.arms for one in every), sum(one.pulls for one in every)
+        return {"arms": arms, "budget": budget, **numbers}
+
     def brackets(self) -> list[Bracket]:
         """Those that are opened: they fit into the budget, one after the other."""
         opened: list[Bracket] = []

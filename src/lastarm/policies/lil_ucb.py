@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf, log, sqrt
 from typing import ClassVar, NamedTuple
@@ -95,7 +95,10 @@ class LilUCB(Confidence):
     has_rungs: ClassVar[bool] = False
     drops: ClassVar[bool] = False
     ends_when_sure: ClassVar[bool] = True
-    constants: str = "heuristic"
+    constants: str = field(
+        default="heuristic",
+        metadata={"help": "heuristic, as in their experiments, or proven, as in their theorem."},
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.constants, str) or self.constants not in CONSTANTS:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from lastarm.arguments import Number, plain, rational
+from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost
@@ -41,22 +41,26 @@ class PricedHalving(HorizonHalving):
 
     name: ClassVar[str] = "priced-halving"
     eta: Number = CHOSEN
-    look_cost: Number = 0
+    look_cost: Number = field(default=0, metadata={"help": "What a look costs, in pulls."})
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
-        self.look_cost, self._look_cost = plain(cost), cost
+        self.look_cost = plain_fraction(cost)
         super().__post_init__()
 
+    def price_of_a_look(self) -> Fraction:
+        """That which was given."""
+        return Fraction(self.look_cost)
+
     def _worth_drawing(self) -> tuple[int, Fraction]:
-        look_cost = Fraction(self.look_cost)
-        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, look_cost)
+        price = self.price_of_a_look()
+        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, price)
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
         """What pulls and looks have left of the budget, and what a look costs."""
-        look_cost = Fraction(self.look_cost)
-        return self.budget - pulls - look_cost * looks, look_cost
+        price = self.price_of_a_look()
+        return self.budget - pulls - price * looks, price
 
     def least_budget(self, arms: int) -> int:
         """One pull of one arm, and one look at it."""
-        return 1 + ceil(Fraction(self.look_cost))
+        return 1 + ceil(self.price_of_a_look())

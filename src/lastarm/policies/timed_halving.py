@@ -44,6 +44,7 @@ class TimedHalving(HorizonHalving):
 
     name: ClassVar[str] = "timed-halving"
     adaptive: ClassVar[bool] = True
+    measures: ClassVar[bool] = True
     eta: Number = CHOSEN
     seconds: float | None = None
 

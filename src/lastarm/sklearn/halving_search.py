@@ -87,14 +87,15 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     >>> halving.n_candidates_, halving.n_resources_, halving.spent_.pulls
     ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
 
-    All configs are trained a little, the worse half is dropped, and the rest continue from where
+    All configs are trained a little, the best 1/eta of them are kept, and these continue from where
     they are.
 
     - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. See
       `lastarm.trainers.estimators.Estimator` for what a pull is.
     - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
       or scipy.
-    - `n_arms`: the number of configs to try. If there are fewer, all are tried, with a warning.
+    - `n_arms`: the number of configs to try, 32 if it is left out. If there are fewer, all are
+      tried, with a warning.
     - `budget`: the total number of pulls over all configs: passes over the data, trees or
       iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
       has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes.
@@ -102,8 +103,9 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
       policy is `HorizonHalving`, which then finds better configs; without it, it is the paper's
       `SuccessiveHalving`.
     - `policy`: the name of another policy, which gets these numbers (`max_pulls` left out means an
-      even share of the budget among the rungs), or a policy with numbers of its own.
-    - `eta`: the best 1/eta of a rung are kept.
+      even share of the budget among the rungs), or a policy with numbers of its own, and then
+      none of these numbers may be given.
+    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
     - `validation`: the share of the rows that configs are judged by.
     - `cv`: folds to judge configs by, instead of `validation`. A pull then trains the models of
       all folds.
@@ -150,11 +152,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         estimator: Any,
         param_distributions: Space,
         *,
-        n_arms: int = 32,
+        n_arms: int | None = None,
         budget: int | None = None,
         max_pulls: int | None = None,
         policy: Policy | str | None = None,
-        eta: Number = 2,
+        eta: Number | None = None,
         validation: float = 0.2,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,

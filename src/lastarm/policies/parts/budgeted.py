@@ -10,6 +10,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
@@ -30,6 +31,7 @@ class Facts:
     begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
     draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
     ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
+    measures: ClassVar[bool] = False  # whether it decides by how long pulls and looks take
     who_goes_on: ClassVar[str] = "The best go on."
     why_higher: ClassVar[str] = ""  # why an arm may go on in place of one with a lower loss
 
@@ -48,6 +50,11 @@ class Budgeted(Facts, Policy):
         self.arms = whole_number("arms", self.arms, 1, "the number of settings to choose from")
         self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
         require_budget(self.budget, self.arms, self.least_budget)
+
+    @classmethod
+    def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers that were given, with those that were left out and follow from them."""
+        return dict(numbers)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
@@ -117,7 +124,8 @@ class InRounds(Rounds, Budgeted):
     def __post_init__(self) -> None:
         Budgeted.__post_init__(self)
         algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
-        Rounds.__init__(self, algorithm, total=self.budget if self.adaptive else inf)
+        total = self.budget if self.adaptive else inf
+        Rounds.__init__(self, algorithm, total, self.price_of_a_look())
 
     def extend(self, budget: int) -> None:
         """Run the algorithm again, now that it has ended, with a larger budget.
@@ -138,8 +146,11 @@ class InRounds(Rounds, Budgeted):
         """
         before = self.raise_budget(budget)
         algorithm = self.run_again(before) if self.arms > 1 else self.only_arm()
-        booked = sum(self._level.values()) + self._look_cost * self._looks
-        self.go_on_with(algorithm, left=budget - booked)
+        self.go_on_with(algorithm, left=budget - self.booked)
+
+    def price_of_a_look(self) -> Fraction | int:
+        """What a look takes of the budget, in pulls."""
+        return 0
 
     def run_again(self, before: int) -> Algorithm:
         """The algorithm for the new budget, when one with the budget `before` has ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class Confidence(InRounds):
     """
 
     adaptive: ClassVar[bool] = True
-    delta: float = 0.05
+    delta: float = field(default=0.05, metadata={"help": "The chance of error that is allowed."})
     low: float | None = None
     high: float | None = None
 
