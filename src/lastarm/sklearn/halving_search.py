@@ -87,8 +87,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     >>> halving.n_candidates_, halving.n_resources_, halving.spent_.pulls
     ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
 
-    All configs are trained a little, the best 1/eta of them are kept, and these continue from where
-    they are.
+    All configs are trained a little, the best 1/eta of them are kept, and these continue from
+    where they are.
 
     - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. See
       `lastarm.trainers.estimators.Estimator` for what a pull is.
