@@ -9,6 +9,7 @@ import difflib
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan
 from numbers import Real
@@ -77,19 +78,32 @@ def time_limit(name: str, value: Any, meaning: str) -> float:
     return seconds
 
 
-def as_float(value: Any) -> float:
-    """`value` as a float: ±inf if it is too large for one, nan if it is no real number.
+def real(value: Any) -> float | None:
+    """`value` as a float, if it is one real number: ±inf if it is too large for a float.
 
-    >>> as_float(10**400), as_float("3"), as_float(True)
-    (inf, nan, nan)
+    Decimal and Fraction are numbers, and so are NumPy scalars and arrays of no dimensions. A bool
+    is not.
+
+    >>> real(Fraction(1, 4)), real(10**400), real("3"), real(True)
+    (0.25, inf, None, None)
     """
-    number: Any = value
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return nan
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    number: Any = value  # a Real of no particular type
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
     try:
         return float(number)
     except OverflowError:
         return inf if number > 0 else -inf
+    except ValueError:  # a signalling nan
+        return nan
+
+
+def as_float(value: Any) -> float:
+    """`value` as a float, nan if it is not a real number: for checks that nan does not pass."""
+    number = real(value)
+    return nan if number is None else number
 
 
 def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
@@ -130,10 +144,10 @@ def rational(
     return fraction
 
 
-def plain(fraction: Fraction) -> int | str:
+def plain_fraction(fraction: Fraction) -> int | str:
     """A fraction as JSON can hold it.
 
-    >>> plain(Fraction(4, 2)), plain(Fraction(3, 2))
+    >>> plain_fraction(Fraction(4, 2)), plain_fraction(Fraction(3, 2))
     (2, '3/2')
     """
     return fraction.numerator if fraction.denominator == 1 else str(fraction)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.plain import printable, readable
+from lastarm.plain import finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -125,15 +125,4 @@ def say(sentence: str) -> None:
 
 def print_json(answer: Any) -> None:
     """Print one line of JSON; what is not finite, which JSON lacks, is null."""
-    print(json.dumps(_finite(answer), allow_nan=False, default=readable))
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case float() if not isfinite(value):
-            return None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value
+    print(json.dumps(finite(answer), allow_nan=False, default=readable))

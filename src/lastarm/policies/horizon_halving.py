@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
-from lastarm.arguments import Number, plain, rational, whole_number
+from lastarm.arguments import Number, plain_fraction, rational, whole_number
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
@@ -103,7 +103,7 @@ class HorizonHalving(InRounds):
         )
         if self.eta != CHOSEN:
             meaning = "the part of a rung that is kept, as 1/eta"
-            self.eta = plain(rational("eta", self.eta, 1, meaning, more=True))
+            self.eta = plain_fraction(rational("eta", self.eta, 1, meaning, more=True))
         self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 

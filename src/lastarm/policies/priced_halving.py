@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from lastarm.arguments import Number, plain, rational
+from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost
@@ -44,7 +44,7 @@ class PricedHalving(HorizonHalving):
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
-        self.look_cost = plain(cost)
+        self.look_cost = plain_fraction(cost)
         super().__post_init__()
 
     def price_of_a_look(self) -> Fraction:

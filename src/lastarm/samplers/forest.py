@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
+from lastarm.plain import as_python, identity
 from lastarm.samplers.protocol import Sampler, Seen
-from lastarm.space.values import identity, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def features(configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     columns: list[NDArray[np.float64]] = []
     for name in dict.fromkeys(name for config in configs for name in config):
         has = [row for row, config in enumerate(configs) if name in config]
-        values = [plain(configs[row][name]) for row in has]
+        values = [as_python(configs[row][name]) for row in has]
         if all(
             type(value) is int or (type(value) is float and isfinite(value)) for value in values
         ):

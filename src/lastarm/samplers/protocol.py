@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
-from lastarm.arguments import Number, plain, rational, whole_number
+from lastarm.arguments import Number, plain_fraction, rational, whole_number
 from lastarm.errors import InvalidArgument
 
 
@@ -57,7 +57,7 @@ class Sampler(ABC):
                 'Use a number of at most 1, such as "1/3"',
             )
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "random_share", plain(share))
+        object.__setattr__(self, "random_share", plain_fraction(share))
 
     def keeps(self, number: int) -> bool:
         """Whether an arm keeps its random config; arms are numbered in the order they begin.

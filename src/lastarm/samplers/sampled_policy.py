@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 from lastarm.errors import DrawnOtherwise, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
-from lastarm.plain import fingerprint, readable
+from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Sampler, Seen
 from lastarm.space import Space, spare
-from lastarm.space.values import config_identity
 
 CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
 

@@ -56,8 +56,8 @@ def _suggested(
 
 
 def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
-    """`n_arms` configs, or all if there are fewer."""
-    n_arms = whole_number("n_arms", n_arms, 1, "how many settings are tried")
+    """`n_arms` configs, or all configs if there are fewer."""
+    n_arms = whole_number("n_arms", n_arms, 1, "how many configs are tried")
     most = size(space)
     arms = n_arms if most is None else min(n_arms, most)
 
@@ -73,8 +73,7 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
     configs = draw(space, arms, seed)
     if arms < n_arms:
         warnings.warn(
-            f"there are only {arms} settings to choose from, fewer than n_arms={n_arms}: all of "
-            "them are tried",
+            f"there are only {arms} configs, fewer than n_arms={n_arms}: all of them are tried",
             stacklevel=4,
         )
     return configs

@@ -6,16 +6,15 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from math import exp, floor, inf, isfinite, isnan, log, nan
-from numbers import Real
+from math import exp, floor, isfinite, isnan, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.arguments import whole_number
+from lastarm.arguments import as_float, whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.space.values import as_json, identity, plain
+from lastarm.plain import as_python, described, identity
 
 
 class Domain(ABC):
@@ -185,7 +184,7 @@ class Choice(Finite):
             raise InvalidArgument(
                 "Choice() has no options. Use at least one.", argument="options", given=options
             )
-        options = tuple(plain(option) for option in options)
+        options = tuple(as_python(option) for option in options)
         if any(isinstance(option, float) and isnan(option) for option in options):
             raise InvalidArgument(
                 f"Choice{reprlib.repr(options)} has the option nan, which does not equal "
@@ -216,7 +215,7 @@ class Choice(Finite):
 
     def describe(self) -> dict[str, Any]:
         """Its options."""
-        return {"choice": [as_json(option) for option in self.options]}
+        return {"choice": [described(option) for option in self.options]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +225,7 @@ class Constant(Finite):
     value: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", plain(self.value))
+        object.__setattr__(self, "value", as_python(self.value))
         if isinstance(self.value, float) and isnan(self.value):
             raise InvalidArgument(
                 "nan is not valid as a value, because it does not equal anything, not even "
@@ -248,7 +247,7 @@ class Constant(Finite):
 
     def describe(self) -> dict[str, Any]:
         """The value."""
-        return {"constant": as_json(self.value)}
+        return {"constant": described(self.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,19 +276,19 @@ class Distribution(Domain):
     def sample(self, random: np.random.Generator) -> Any:
         """One value; a list, if the distribution is of vectors."""
         value = self.frozen.rvs(random_state=random)
-        return value.tolist() if isinstance(value, np.ndarray) else plain(value)
+        return value.tolist() if isinstance(value, np.ndarray) else as_python(value)
 
     def describe(self) -> dict[str, Any]:
         """Its name and arguments."""
         dist = getattr(self.frozen, "dist", self.frozen)
-        described = {
+        said = {
             "distribution": getattr(dist, "name", repr(dist)),
-            "args": as_json(list(getattr(self.frozen, "args", ()))),
-            "kwds": {k: as_json(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
+            "args": described(list(getattr(self.frozen, "args", ()))),
+            "kwds": {k: described(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
         }
         if hasattr(dist, "xk"):  # rv_discrete(values=(xk, pk)) has no other name
-            described |= {"xk": as_json(list(dist.xk)), "pk": as_json(list(dist.pk))}
-        return described
+            said |= {"xk": described(list(dist.xk)), "pk": described(list(dist.pk))}
+        return said
 
 
 def as_domain(name: str, value: Any) -> Domain:
@@ -312,10 +311,7 @@ def as_domain(name: str, value: Any) -> Domain:
 def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:
     """The ends as floats, if they are finite and in order."""
     for name, value in (("low", low), ("high", high)):
-        try:
-            end = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
-        except OverflowError:
-            end = inf
+        end = as_float(value)
         if not isfinite(end):
             raise InvalidArgument.of(
                 name, value, f"it is an end of a {kind}", "Use a finite number"

@@ -8,9 +8,9 @@ from typing import Any
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
+from lastarm.plain import config_identity
 from lastarm.space.domains import Constant
 from lastarm.space.spaces import SHUFFLED, AnyOf, Configs, Grid, Space
-from lastarm.space.values import config_identity
 
 
 def draw(

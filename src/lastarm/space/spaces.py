@@ -13,9 +13,8 @@ import numpy as np
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.plain import fingerprint
+from lastarm.plain import config_identity, described, fingerprint
 from lastarm.space.domains import Choice, Domain, Finite, Integer, as_domain
-from lastarm.space.values import as_json, config_identity
 
 Part = dict[str, Domain]
 SHUFFLED = 2**20  # a mapping with more configs than this is not shuffled as a whole
@@ -148,7 +147,7 @@ class Configs:
 
     def describe(self) -> dict[str, Any]:
         """Their number and checksum: there may be many."""
-        return {"configs": self.size, "sha256": fingerprint(as_json(self.parts))}
+        return {"configs": self.size, "sha256": fingerprint(described(self.parts))}
 
     def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
         """The configs, without those that were `seen`."""

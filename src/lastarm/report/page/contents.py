@@ -17,7 +17,7 @@ from typing import Any
 from lastarm.events import Event, Opened
 from lastarm.ledger import Timeline
 from lastarm.ledger.survivors import RungOutcome, Survivors
-from lastarm.plain import LONGEST, clean, counted, duration
+from lastarm.plain import LONGEST, clean, counted, duration, finite
 from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.hyperparameters import Parameter, flat, parameters
 from lastarm.report.importance import importance
@@ -113,21 +113,13 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         "audit": _audited(checked),
         "next": next_steps(result, opened, state),
     }
-    plain: dict[str, Any] = _plain(told)
-    return plain
+    drawn: dict[str, Any] = finite(told, _drawable)
+    return drawn
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has, and a page can draw: no nan, no inf, nothing tiny, and not all digits."""
-    match value:
-        case float():
-            shown = value if abs(value) > TINY else 0.0
-            return float(f"{shown:.9g}") if isfinite(value) else None
-        case dict():
-            return {name: _plain(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-    return value
+def _drawable(number: float) -> float:
+    """A number that a chart has a place for: nothing tiny, and not all digits."""
+    return float(f"{number:.9g}") if abs(number) > TINY else 0.0
 
 
 # The head of the page ---------------------------------------------------------------------------
