@@ -44,7 +44,7 @@ def policy_and_configs(
 def _suggested(
     arms: int, budget: int | None, max_pulls: int | None, eta: Number
 ) -> dict[str, int]:
-    """What is left out of budget and horizon. The horizon is an even share of the budget."""
+    """The budget and the horizon, if they are left out: the horizon is a rung's share."""
     if max_pulls is not None:
         most = whole_number("max_pulls", max_pulls, 1, "the most pulls that one setting may get")
         return {"budget": max(1, arms * most // PART_OF_ALL)}
