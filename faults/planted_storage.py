@@ -133,12 +133,14 @@ PLANTED: tuple[Planted, ...] = (
         20,
     ),
     Planted(
-        "a full disk is no error of ours",
+        "a full disk raises a foreign error",
         partial(mutated, Journal, "_broken", "return JournalNotWritten", "raise error; return"),
         FULL_DISKS,
         12,
     ),
-    Planted("nobody takes the lock", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6),
+    Planted(
+        "the lock is never taken", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6
+    ),
     Planted(
         "what was done is trained again",
         partial(nothing_instead_of, Index, "latest"),
@@ -146,7 +148,7 @@ PLANTED: tuple[Planted, ...] = (
         6,
     ),
     Planted(
-        "another search is gone on with",
+        "another search is resumed",
         partial(nothing_instead_of, journal, "_refuse_another_search"),
         DRIFTS,
         1,

@@ -49,7 +49,7 @@ def replaced(module: str, name: str, by: Any) -> Callable[[], AbstractContextMan
 
 @contextmanager
 def ties_by_arrival() -> Iterator[None]:
-    """Whoever told first is ranked first."""
+    """The arm that was told first is ranked first."""
 
     def ranking(losses: Mapping[int, float]) -> list[int]:
         return sorted(losses, key=losses.__getitem__)

@@ -39,7 +39,7 @@ from lastarm.errors import (
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, lock, read, replay
 from lastarm.journal.lines import decode, encode, event_of
-from lastarm.ledger.rounds import rounds_of
+from lastarm.ledger.survivors import rounds_of
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
@@ -289,7 +289,10 @@ def test_a_journal_that_cannot_be_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
-    for name in ("folder", "pipe", "/", "/dev/full", "circle", "x" * 300):
+    (tmp_path / "there").symlink_to("back")
+    (tmp_path / "back").symlink_to("there")
+    circles = ("circle", "circle/search.jsonl", "there", "back")
+    for name in ("folder", "pipe", "/", "/dev/full", *circles, "x" * 300):
         with pytest.raises(JournalError, match="not a file that can be written to"):
             play(tmp_path / name)
     with pytest.raises(JournalNotWritten, match="No such file"):

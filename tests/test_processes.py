@@ -21,7 +21,6 @@ from lastarm.checkpoints import StateFolder
 from lastarm.errors import (
     AllArmsFailed,
     CheckpointNotWritten,
-    InvalidArgument,
     WorkersNotStarted,
 )
 from lastarm.events import Event, Loss, Pull
@@ -461,23 +460,6 @@ def test_what_cannot_be_sent_or_loaded_is_said_before_anything_is_trained(tmp_pa
 def test_arguments_that_are_not_valid(arguments: dict[str, Any], named: str) -> None:
     with refused(named, arguments[named]):
         search(Drifting(), LIMITS, policy=HALVING, **arguments)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"recommend": "last"},
-        {"policy": "halving"},
-        {"policy": SuccessiveHalving},
-        {"arms": 4, "max_pulls": 9},
-        {"policy": None, "budget": 9},
-        {"policy": "asha", "arms": 9, "budget": 9},
-        {"policy": "uniform", "arms": 9, "budget": 9, "max_pulls": 3},
-    ],
-)
-def test_arguments_of_the_policy_that_are_not_valid(arguments: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument):
-        search(Drifting(), LIMITS, **{"policy": HALVING, **arguments})
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -88,7 +88,14 @@ class NotAsked(InvalidArgument):
 
 
 class BadLoss(LastarmError, TypeError):
-    """A trainer returned something that is not a real number. That arm has failed."""
+    """A trainer returned something that is not a real number. That arm has failed.
+
+    `kind` is the name of the type that it returned.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        self.kind = kind
+        super().__init__(message)
 
 
 class AllArmsFailed(LastarmError, RuntimeError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, cast
 
-from lastarm.arguments import as_float, time_limit, whole_number
+from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
@@ -21,7 +21,7 @@ from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger, Timesheet
 from lastarm.loop import run
-from lastarm.policies.named import make_policy, name_of, takes
+from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
@@ -113,7 +113,8 @@ def search(
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
-    policy, limit = _chosen(policy, seed, seconds, arms=arms, budget=budget, max_pulls=max_pulls)
+    numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
+    policy, limit = choose(policy, numbers, seed=seed, seconds=seconds)
     make_runner = chosen_runner(
         runner,
         workers,
@@ -289,34 +290,11 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
     )
 
 
-def _chosen(
-    policy: Any, seed: int, seconds: float | None, **numbers: int | None
-) -> tuple[Policy, float]:
-    """The policy that was given, or the one by that name, or the default; and when to stop it."""
-    given: dict[str, Any] = {name: n for name, n in numbers.items() if n is not None}
-    if isinstance(policy, str | None):
-        name = name_of(policy, numbers["max_pulls"])
-        if takes(name, "seconds"):  # it plans for so much work, and is not stopped
-            given, seconds = given | {"seconds": seconds}, None
-        if takes(name, "seed"):
-            given["seed"] = seed
-        return make_policy(name, given), time_limit("seconds", seconds, "how long to search")
-    if isinstance(policy, type) or not hasattr(policy, "ask"):
-        raise InvalidArgument(
-            f"policy={policy!r} is no policy: give one with its numbers, such as "
-            "SuccessiveHalving(arms=64, budget=4096), or a name."
-        )
-    if given:
-        raise InvalidArgument(
-            f"{', '.join(given)} will not do beside policy={policy!r}, which has its own. Leave "
-            "one of them out."
-        )
-    return policy, time_limit("seconds", seconds, "how long to search")
-
-
 def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
     if not isinstance(sampler, Sampler | None):
-        raise InvalidArgument(f"sampler={sampler!r} is no sampler: give one, such as Forest().")
+        raise InvalidArgument.of(
+            "sampler", sampler, "it must be a sampler", "Use one, such as Forest()"
+        )
     if not isinstance(maximize, bool):
         raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
     if not isinstance(journal, str | Path | None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,9 +54,9 @@ class Checkpoints:
         self, trainer: Any, journal: str | Path | None, *, best: bool = False
     ) -> Iterator[Index]:
         """Within, the states of a search; with `best`, also those with an arm's lowest loss."""
-        place = None if self.folder is None else Path(self.folder).resolve()
+        place = None if self.folder is None else Path(os.path.realpath(self.folder))
         if journal is not None:
-            beside = Path(journal).resolve()
+            beside = Path(os.path.realpath(journal))
             path = beside.with_name(f"{beside.name}.states")
             if place:  # where states of other searches may be, with journals of the same name
                 path = place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"

@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.plain import printable, readable
-from lastarm.report.extending import remarks
+from lastarm.plain import finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -93,7 +92,7 @@ def answer(
                 f"Training all {arms:,} arms for {far:,} pulls would take {arms * far:,}, "
                 f"{arms * far / spent.pulls:.1f} times as many."
             )
-    for remark in remarks(result):
+    for remark in result.remarks():
         say(escape(remark))
     if result.failures:
         error = next(iter(result.failures.values())).error
@@ -126,15 +125,4 @@ def say(sentence: str) -> None:
 
 def print_json(answer: Any) -> None:
     """Print one line of JSON; what is not finite, which JSON lacks, is null."""
-    print(json.dumps(_finite(answer), allow_nan=False, default=readable))
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case float() if not isfinite(value):
-            return None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value
+    print(json.dumps(finite(answer), allow_nan=False, default=readable))

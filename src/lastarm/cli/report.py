@@ -11,6 +11,7 @@ from lastarm.cli import display
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.report.page.html import write_report
+from lastarm.result import Result
 
 
 @click.command()
@@ -36,8 +37,9 @@ def report(journal: str, output: str) -> None:
     Example: lastarm report search.jsonl -o report.html
     """
     path = Path(journal)
-    running = is_held(path)
-    written = write_report(output, read(path), journal=journal, running=running)
+    running, events = is_held(path), read(path)
+    result = Result.of(events, journal=journal)
+    written = write_report(output, result, events, running=running)
     size = written.stat().st_size / 1e6
     display.say(
         f"Wrote {escape(display.plain(str(written)))}, {size:.1f} MB. Open it in a browser."

@@ -48,7 +48,7 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
     search that was begun in Python, how to go on is said instead; unless there was nothing left to
     do, the exit code is then 2, since nothing was resumed.
     """
-    path = Path(journal).resolve()
+    path = Path(os.path.realpath(journal))
     events = read(path)
     opened, ledger = events[0], Ledger(events)
     assert isinstance(opened, Opened)

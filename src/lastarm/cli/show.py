@@ -21,9 +21,8 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
-from lastarm.report.advice import advice
-from lastarm.report.extending import nothing_left, remarks
-from lastarm.report.phrases import clean, counted
+from lastarm.plain import clean, counted
+from lastarm.report.next_steps import next_steps
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -99,7 +98,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
 
 
 def _page(path: Path, events: list[Event], top: int) -> RenderableType:
-    opened, result = events[0], Result.of(events)
+    opened, result = events[0], Result.of(events, journal=str(path))
     assert isinstance(opened, Opened)
     state = "complete" if result.complete else "running" if is_held(path) else "stopped"
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
@@ -128,9 +127,8 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         Text(clean(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
-    parts += [Text(remark) for remark in remarks(result)]
-    ended = nothing_left(opened.policy, result)
-    for step in advice(opened, str(path), state, result.budget, ended):
+    parts += [Text(remark) for remark in result.remarks()]
+    for step in next_steps(result, opened, state):
         parts.append(Text(display.plain(f"{step['words']} {step['command']}".rstrip())))
     return Group(*parts)
 

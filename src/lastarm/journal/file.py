@@ -12,6 +12,7 @@ import os
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
+from stat import S_ISREG
 from types import TracebackType
 from typing import Self
 
@@ -170,10 +171,12 @@ def read(path: str | Path) -> list[Event]:
 
 def _resolved(path: Path) -> Path:
     """The file's own name: by whatever name it is called, it is one journal."""
+    path = Path(os.path.realpath(path))  # `Path.resolve` meets a circle differently since 3.13
     try:
-        path = path.resolve()
-        fit = not path.exists() or path.is_file()  # in this order: it may just be created
-    except (OSError, RuntimeError):  # too long a name, or links in a circle
+        fit = S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        fit = True  # it is created, or that fails and says why
+    except OSError:  # too long a name, or links in a circle
         fit = False
     if not fit:
         raise JournalError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
@@ -162,12 +162,7 @@ class Ledger:
 
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out."""
-        diverged = {
-            arm: f"its loss became {curve[-1][1]}"
-            for arm, curve in self.curves.items()
-            if not isfinite(curve[-1][1])
-        }
-        return diverged | {arm: failure.error for arm, failure in self.failures.items()}
+        return causes(self.curves, self.failures)
 
     def digest(self, recommendation: int | None) -> str:
         """The search's answer in one string: the same for any order, workers and times.
@@ -180,3 +175,15 @@ class Ledger:
                 answer.update(f"{arm} {upto} {loss.hex()}\n".encode())
         answer.update(f"recommendation {recommendation}\n".encode())
         return answer.hexdigest()
+
+
+def causes(
+    curves: Mapping[int, Sequence[tuple[int, float]]], failures: Mapping[int, Failure]
+) -> dict[int, str]:
+    """Why each arm that is out of the race is out: its error, or that its loss diverged."""
+    diverged = {
+        arm: f"its loss became {curve[-1][1]}"
+        for arm, curve in curves.items()
+        if not isfinite(curve[-1][1])
+    }
+    return diverged | {arm: failure.error for arm, failure in failures.items()}

@@ -1,4 +1,4 @@
-"""A policy whose arms get their configs when they begin."""
+"""A policy whose arms get their configs from a sampler when they begin."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from typing import Any, ClassVar
 
 from lastarm.errors import DrawnOtherwise, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
-from lastarm.plain import fingerprint, readable
+from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Sampler, Seen
 from lastarm.space import Space, spare
-from lastarm.space.values import config_identity
 
-CANDIDATES = 1000  # that a sampler chooses from, if there are so many
+CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
 
 
 @dataclass(eq=False)
 class SampledPolicy(Policy):
     """A policy that lets a sampler choose configs, a batch of arms at a time, before they begin.
 
-    `configs` are those that the arms would have without it, and are changed in place, except those
-    to `include`. The sampler chooses from up to a thousand more of the same space; what an arm
-    gives up for its choice is added to these. So no config is had twice, unless the space gives it
-    twice, and an arm that keeps its random draw has the very config that it would have had.
+    - `policy`: it decides, as it would without a sampler; only the moments when arms begin differ.
+    - `sampler`: chooses among up to a thousand spare configs of the same space.
+    - `space`, `seed`: the spare configs are drawn from them.
+    - `configs`: those that the arms would have without a sampler. They are changed in place.
+    - `include`: those of them that stay as they are.
 
-    The policy decides as it would alone; only when arms begin may change. One that goes round by
-    round begins a batch when nothing is in flight, so that what the sampler knows, and with it the
-    answer, does not depend on who performs the pulls. One that never waits does not wait for this:
-    its sampler knows what came back so far, in the order that the journal has.
+    If an arm gets another config, its old one becomes a spare one. So no two arms have the same
+    config, unless the space gives it twice, and an arm that stays random has exactly the config
+    that it has without a sampler.
+
+    A policy that goes round by round begins a batch when nothing is in flight. So what the sampler
+    knows, and with it the answer, does not depend on the runner. A policy that never waits does
+    not wait for a batch either: its sampler knows the losses so far, in the order of the journal.
     """
 
     name: ClassVar[str] = "sampled"
@@ -54,7 +57,7 @@ class SampledPolicy(Policy):
         self._chosen: list[dict[str, Any]] = []  # what they get, the last first
 
     def ask(self, n: int = 1) -> list[Pull]:
-        """What the policy asks for, unless a batch has to wait; new arms have their configs."""
+        """What the policy asks for, unless a batch has to wait; new arms get their configs."""
         pulls: list[Pull] = []
         while len(pulls) < n:
             self._held = self._held or self.policy.ask(1)
@@ -63,7 +66,7 @@ class SampledPolicy(Policy):
             (pull,) = self._held
             if pull.arm in self._begun:
                 if self._waits:
-                    self._room = 0  # the rung below is known: whoever begins next, begins a batch
+                    self._room = 0  # the rung below is known, so the next arm begins a batch
             elif self._room or not (self._waits and self._in_flight):
                 self._begin(pull.arm)
             else:
@@ -85,8 +88,8 @@ class SampledPolicy(Policy):
             self.configs[arm] = self._chosen.pop()
 
     def _choose(self) -> list[dict[str, Any]]:
-        """What the sampler proposes for this batch, the first last; no longer spare."""
-        self._spare += self._chosen  # what the batch before had no arms for
+        """What the sampler proposes for this batch, the first one last. It is no longer spare."""
+        self._spare += self._chosen  # the last batch had no arms for these
         begun = len(self._begun)
         count = sum(not self.sampler.keeps(begun + k) for k in range(self._room))
         if not (self._seen and self._spare and count):
@@ -100,9 +103,11 @@ class SampledPolicy(Policy):
         places = set(proposed)
         if not len(places) == len(proposed) <= count or not places <= set(range(len(self._spare))):
             raise InvalidArgument(
-                f"the sampler {self.sampler} proposes {proposed} where {count} of "
-                f"{len(self._spare)} candidates were asked for. Let `propose` give their places "
-                "in the list, each at most once."
+                f"the sampler {self.sampler} proposes {proposed}, but it was asked for at most "
+                f"{count} of {len(self._spare)} candidates. Let `propose` return their places in "
+                "the list, each at most once.",
+                argument="sampler",
+                given=self.sampler,
             )
         chosen = [self._spare[place] for place in proposed]
         for place in sorted(proposed, reverse=True):
@@ -110,7 +115,7 @@ class SampledPolicy(Policy):
         return chosen[::-1]
 
     def tell(self, event: Told) -> None:
-        """Pass it on, and keep it for the sampler."""
+        """Pass it on to the policy, and keep it for the sampler."""
         self.policy.tell(event)
         arm, upto = event.pull.arm, event.pull.upto
         self._in_flight.discard(arm)
@@ -135,6 +140,6 @@ class SampledPolicy(Policy):
         return self.policy.finished
 
     def extend(self, budget: int) -> None:
-        """Let the policy go on with a larger budget."""
+        """Let the policy continue with a larger budget."""
         assert isinstance(self.policy, Extendable), "a search by any other is not extended"
         self.policy.extend(budget)

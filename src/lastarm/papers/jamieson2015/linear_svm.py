@@ -28,30 +28,30 @@ ENOUGH = 5  # trials, to tell whether two errors are the same
 POINT = 0.01
 
 TEXT = """\
-The linear classifier ⟨w, x⟩ with hinge loss and the penalty θ‖w‖², θ being one of {arms} values
-drawn log-uniformly from 1e-6 to 1, tells even from odd handwritten digits (1,797 images of 8 × 8
-grey values, standardised on TRAIN; splits are 90/10 and 80/20, classes in proportion). A pull is
+The linear classifier ⟨w, x⟩ with hinge loss and the penalty θ‖w‖² tells even from odd handwritten
+digits (1,797 images of 8 × 8 grey values, standardised on TRAIN; splits are 90/10 and 80/20,
+classes in proportion). θ is one of {arms} values, drawn log-uniformly from 1e-6 to 1. A pull is
 one sample of TRAIN, by a step of Pegasos. The loss is the share of VAL that is not on the right
-side; it often ties, and ties go to the lower arm number. {trials} trials, each with a split and
-values of θ of its own. Fully trained is {passes} passes over TRAIN for every θ; the error as a
-function of θ is not convex if its slopes fall anywhere, and one such trial is enough. How many
-times faster halving is, is the ratio of the budgets with which uniform allocation and halving
-first come down to the lowest mean test error of uniform allocation; between two budgets, that is
-where a line over their logarithms does. "Yes" is from 2 on, "in part" more than 1. For the
+side; it often ties, and ties go to the lower arm number. There are {trials} trials, each with its
+own split and its own values of θ. Fully trained means {passes} passes over TRAIN for every θ. The
+error as a function of θ is not convex if its slope falls anywhere; one such trial is enough. How
+many times faster halving is, is a ratio of two budgets: those with which uniform allocation and
+halving first come down to the lowest mean test error of uniform allocation, with a line over the
+logarithms between two budgets. "Yes" is a ratio of at least 2, "in part" more than 1. For the
 footnote, 1{{z < 0}} is replaced by 1/(1 + exp(s·z)) while halving searches with the greatest of
-these budgets; it holds if with the steepest, s = {steepest:g}, the mean test error changes by at
-most a percentage point, with two standard errors of the paired differences added, and does not if
-it is by more with these subtracted. In between, and with fewer than {enough} trials, that is
-undecided."""
+these budgets. It holds if with the steepest, s = {steepest:g}, the mean test error changes by at
+most a percentage point even with two standard errors of the paired differences added. It does not
+hold if the change is larger even with these subtracted. In between, and with fewer than {enough}
+trials, it is undecided."""
 
 
 class LinearSVM:
     """Linear classifiers ⟨w, x⟩ without intercept, by Pegasos; the config is `{"theta": θ}`.
 
     With λ = 2θ the objective is λ/2·‖w‖² + the mean of max(0, 1 − y⟨w, x⟩). Sample number t is the
-    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL on the wrong
-    side, and on none, or the mean of 1/(1 + exp(s·y⟨w, x⟩)) where `sigmoid` is s; the test loss is
-    the former, on TEST.
+    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL that is not on
+    the right side. If `sigmoid` is a number s, it is the mean of 1/(1 + exp(s·y⟨w, x⟩)) instead.
+    The test loss is the fraction of TEST that is not on the right side.
 
     Source: Shalev-Shwartz, Singer, Srebro & Cotter, "Pegasos" (Mathematical Programming, 2011),
     figure 1, without the optional projection.
@@ -225,7 +225,7 @@ def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
 
 
 def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
-    """How many times as much uniform allocation takes to its lowest error as halving does."""
+    """How many times more than halving uniform allocation needs to reach its lowest error."""
     halving, uniform = (mean_errors(rows, policy, budgets) for policy in RIVALS)
     goal = min(uniform.errors)
     theirs, ours = uniform.reaches(goal), halving.reaches(goal)
@@ -248,7 +248,7 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
 
 
 def footnote(rows: Sequence[Row], budget: int) -> Claim:
-    """Whether a steep sigmoid gives the same test error, to a percentage point."""
+    """Whether a steep sigmoid gives the same test error, within a percentage point."""
     plain = ThetaSearch(RIVALS[0], budget)
     first = [row["theta"] for row in of(rows, plain)]
     told = []

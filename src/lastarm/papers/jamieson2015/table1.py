@@ -15,12 +15,12 @@ from lastarm.report.figures.palette import LABELS
 
 
 class FormulaLine(NamedTuple):
-    """A line of the table: its algorithms, and the formula as it is printed and as it is meant."""
+    """A line of the table: its algorithms, and the formula as printed and as a function."""
 
     policies: tuple[str, ...]
     formula: str
     value: Callable[[int, int], float]  # of n and B
-    exact: bool = False  # it is also reached in the worst case, or nearly
+    exact: bool = False  # in the worst case the count is near it
 
 
 TABLE = (
@@ -38,17 +38,18 @@ KINDS: dict[str, Callable[[int, int], float]] = {
 NEAR = 0.9  # of the formula
 
 TEXT = f"""\
-Every algorithm is run on two kinds of arms, and the losses that it looks at are counted. Arms that
-are alike have equal losses for ever: nothing can tell them apart, so an algorithm that stops when
-it is sure never is, and uses its whole budget. This is the worst case, which the table is about.
-Of arms that are apart the first has a loss of 0 and all others of 1, from the first pull on; there
-some stop sooner. A line of the table holds if no count is above its formula; those of n and of B
-also have to reach {NEAR:.0%} of it where arms are alike. Successive Elimination looks at
-t = 1, 2, 4, … as the table assumes, and once more when its budget ends."""
+Every algorithm runs on two kinds of arms, and the losses that it looks at are counted. Arms that
+are alike have equal losses for ever. Nothing can tell them apart, so an algorithm that stops when
+it is sure never stops early, and uses its whole budget. This is the worst case, which the table is
+about. Of arms that are apart, the first has a loss of 0 and all others a loss of 1, from the first
+pull on; some algorithms stop sooner there. A line of the table holds if no count is above its
+formula; where the formula is n or B, the counts must also reach {NEAR:.0%} of it where arms are
+alike. Successive Elimination looks at t = 1, 2, 4, … as the table assumes, and once more when its
+budget ends."""
 
 
 def table1(settings: Settings) -> Part:
-    """Count what every algorithm of Table 1 looks at, and hold it against the formula."""
+    """Count the losses that every algorithm of Table 1 looks at, and compare with the formula."""
     sizes = (8, 33) if settings.quick else (8, 10, 33, 64, 100)
     times = (16, 64) if settings.quick else (16, 64, 256)
     games = [(line, n, n * k) for line in TABLE for n in sizes for k in times]
@@ -100,7 +101,7 @@ def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
 
 
 def of_line(line: FormulaLine, rows: list[Row]) -> Claim:
-    """A line holds if no count is above its formula and, if that is exact, the worst come near."""
+    """It holds if no count is above the formula and, if that is exact, the worst case is near."""
     names = [LABELS[policy] for policy in line.policies]
     own = [row for row in rows if row["policy"] in line.policies]
     ours, shares = [], {}
