@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def whole(text: str) -> Any:
-    """A whole number, or else the text as it was given, for whoever takes it to refuse."""
+    """A whole number, or else the text as it was given, which is then refused as an argument."""
     try:
         return int(text)
     except ValueError:

@@ -92,11 +92,11 @@ def exp3(arms: range, budget: int, seed: int) -> Algorithm:
 
 @dataclass(eq=False)
 class EXP3(InRounds):
-    """Draw arms at random, ever more often those whose losses were low.
+    """Draw arms at random, more and more often those whose losses were low.
 
     Arm i is drawn with chance p_i = (1 − γ)·w_i / Σw + γ/K, and then w_i is multiplied by
     exp(γ·x / (p_i·K)), where x is 1 less its scaled loss. γ = min(1, √(K·ln K / ((e − 1)·B))) is
-    best for a known horizon B. It is made to lose little on the way, not to find the best arm; as
+    best for a known horizon B. Its aim is to lose little on the way, not to find the best arm. As
     in the paper that compares it, the lowest latest loss is recommended. Every pull is looked at:
     at most B observations.
 
