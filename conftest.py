@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Several test processes share the cores. Linear algebra on more threads than that makes them wait
+# for each other, which takes several times as long.
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # No test asserts a time, and a machine may be busy. Continuous integration tries the same examples
 # every time; elsewhere new ones are looked for.
 settings.register_profile(

@@ -96,7 +96,7 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
     ),
     Planted(
         "a pull whose attempt failed is never tried again",
-        in_the_loop("waiting.add([result.pull], result.work.attempt + 1)", "pass"),
+        in_the_loop("turns.add([result.pull], result.work.attempt + 1)", "pass"),
         SCHEDULES,
         30,
     ),

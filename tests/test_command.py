@@ -111,12 +111,14 @@ def test_tune_says_how_busy_its_workers_were(
 
 
 @pytest.mark.parametrize(
-    "options", [("--workers", 0), ("--workers", "x"), ("--seconds-per-pull", -1)]
+    ("option", "value"), [("workers", "0"), ("workers", "x"), ("seconds-per-pull", "-1")]
 )
 def test_workers_that_cannot_be_are_refused(
-    capsys: pytest.CaptureFixture[str], options: tuple[Any, ...]
+    capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
-    assert f"{options[1]}" in refused(capsys, "plan", "--arms", 4, "--budget", 64, *options)
+    message = refused(capsys, "plan", "--arms", 4, "--budget", 64, f"--{option}", value)
+    assert option in message
+    assert value in message
 
 
 def test_plan_of_rejects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,8 +171,8 @@ def test_plan_of_halving_up_to_a_horizon(capsys: pytest.CaptureFixture[str]) -> 
     assert run("plan", *options, "--budget", 65) == 0
     assert "17 of 64" in capsys.readouterr().out
     assert run("plan", *options, "--budget", 4000) == 0
-    assert "736 pulls" in capsys.readouterr().out
-    assert "eta=" in refused(capsys, "plan", *options, "--budget", 652, "--eta", "1")
+    assert "736 pulls stay unspent" in capsys.readouterr().out
+    assert "eta=1 " in refused(capsys, "plan", *options, "--budget", 652, "--eta", "1")
 
 
 def test_plan_where_looks_are_paid_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +180,7 @@ def test_plan_where_looks_are_paid_for(capsys: pytest.CaptureFixture[str]) -> No
     for look_cost in ("0", "1/2", "10"):
         plan = asked(capsys, "plan", *options, "--look-cost", look_cost)
         assert 990 < plan["pulls"] + Fraction(look_cost) * plan["observations"] <= 1000
-    assert "look_cost=" in refused(capsys, "plan", *options, "--look-cost=-1")
+    assert "look_cost=-1 " in refused(capsys, "plan", *options, "--look-cost=-1")
 
 
 @pytest.mark.parametrize(
@@ -205,11 +207,10 @@ def test_compare_plays_every_policy_in_one_table(
     printed = capsys.readouterr().out
     assert all(name in printed for name in POLICIES)
     assert run("replay", table, "--budget", 60, "--compare") == 0
-    assert "successive-halving: budget=60 is too small" in capsys.readouterr().out
-    message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--journal", "x")
-    assert "--journal" in message
-    message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--audit")
-    assert "--audit" in message
+    assert "successive-halving: budget=60 " in capsys.readouterr().out
+    for option in (("--journal", "x"), ("--audit",)):
+        message = refused(capsys, "replay", table, "--budget", 500, "--compare", *option)
+        assert message.startswith(f"lastarm: {option[0]} ")
 
 
 def test_compare_gives_the_same_table_again_however_long_look_ups_take(
@@ -243,12 +244,12 @@ def test_what_only_one_policy_takes(capsys: pytest.CaptureFixture[str], table: P
     assert asked(capsys, "replay", table, *options)["complete"]
     options = ("--budget", 500, "--policy", "lil-ucb", "--constants", "proven")
     assert asked(capsys, "replay", table, *options)["complete"]
-    assert "of='x'" in refused(
+    assert "of='x' " in refused(
         capsys, "plan", "--arms", 9, "--budget", 500, "--policy", "doubling", "--of", "x"
     )
 
 
-def test_a_pace_that_is_no_time(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+def test_a_pace_that_is_not_a_time(capsys: pytest.CaptureFixture[str], table: Path) -> None:
     for pace in ("-1", "nan", "inf"):
         message = refused(capsys, "replay", table, "--budget", 500, "--seconds-per-pull", pace)
         assert message.startswith("lastarm: seconds_per_pull=")
@@ -292,7 +293,7 @@ def test_replay_for_people(capsys: pytest.CaptureFixture[str], table: Path) -> N
     assert "pulls of a budget of 600" in printed
 
 
-def test_a_test_loss_that_is_no_number_is_null(
+def test_a_test_loss_that_is_not_a_number_is_null(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "t.npz", losses=np.ones((3, 3)), test=np.full(3, np.nan))
@@ -311,26 +312,26 @@ def test_a_level_past_the_last_column_repeats_it(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--arms", "0", "--budget", "9"), ("arms=0",)),
-        (("--arms", "4", "--budget", "0"), ("budget=0",)),
-        (("--arms", "4", "--budget", "-1"), ("budget=-1",)),
-        (("--arms", "4", "--budget", "1.5"), ("budget='1.5'",)),
-        (("--arms", "4", "--budget", "3x"), ("budget='3x'",)),
-        (("--arms", "4", "--budget", "inf"), ("budget='inf'",)),
+        (("--arms", "0", "--budget", "9"), ("arms=0 ",)),
+        (("--arms", "4", "--budget", "0"), ("budget=0 ",)),
+        (("--arms", "4", "--budget", "-1"), ("budget=-1 ",)),
+        (("--arms", "4", "--budget", "1.5"), ("budget='1.5' ",)),
+        (("--arms", "4", "--budget", "3x"), ("budget='3x' ",)),
+        (("--arms", "4", "--budget", "inf"), ("budget='inf' ",)),
         (("--arms", "4", "--budget", "9" * 5000), ("budget='999",)),
-        (("--arms", "4", "--budget", "7"), ("budget=7", "8", "3 arms")),
+        (("--arms", "4", "--budget", "7"), ("budget=7 ", " 8", " 3 ")),  # what would do
         (
             ("--arms", "4", "--budget", "1", "--policy", "asha", "--max-pulls", "8"),
-            ("budget=1", "2"),
+            ("budget=1 ", " 2.\n"),
         ),
-        (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1",)),
+        (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1 ",)),
         (("--arms", "4", "--budget", "9", "--policy", "best"), ("'best'", "successive-rejects")),
         (("--arms", "4", "--budget", "9", "--policy", "uniform", "--eta", "2"), ("eta=2",)),
         (("--arms", "4"), ("successive-halving", "--budget")),
         (("--budget", "4"), ("successive-halving", "--arms")),
         (("--arms", "4", "--budget", "9", "--policy", "asha"), ("asha", "--max-pulls")),
         (("--arms", "4", "--budget", "9", "--delta", "0.1"), ("delta=0.1", "lucb")),
-        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2",)),
+        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2 ",)),
         (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "x"), ("delta='x'",)),
         (("--arms", "1" + "0" * 21, "--budget", "5"), ("arms=1000",)),
         (("--arms", "4", "--budget", "1" + "0" * 400), ("budget=1000",)),
@@ -360,7 +361,7 @@ def test_bad_arguments(
         ("cut.npz", b"PK\x03\x04 something", "cut.npz"),
     ],
 )
-def test_a_file_that_is_no_table(
+def test_a_file_that_is_not_a_table(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     name: str,
@@ -370,10 +371,11 @@ def test_a_file_that_is_no_table(
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    assert says in refused(capsys, "replay", path, "--budget", 100)
+    message = refused(capsys, "replay", path, "--budget", 100)
+    assert says in message
 
 
-def test_arrays_that_are_no_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_arrays_that_are_not_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arrays: list[dict[str, Any]] = [
         {"curves": np.zeros((2, 2))},
         {"losses": np.zeros(3)},
@@ -388,7 +390,7 @@ def test_arrays_that_are_no_table(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 def test_more_arms_than_rows(capsys: pytest.CaptureFixture[str], table: Path) -> None:
     message = refused(capsys, "replay", table, "--budget", 9999, "--arms", 31)
-    assert "30 rows" in message
+    assert "arms=31 " in message
 
 
 def test_a_table_of_nan_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
