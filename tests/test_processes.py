@@ -69,6 +69,8 @@ class Ill:
                     os._exit(0)
                 case "die":
                     os.kill(os.getpid(), signal.SIGKILL)
+                case int(number):
+                    os.kill(os.getpid(), number)
                 case "hang":
                     time.sleep(600)
                 case "die once":
@@ -121,6 +123,14 @@ def test_all_arms_taking_their_workers_down_is_one_error_that_lists_the_causes(
     assert set(failed.value.causes) == {0, 1, 2}
     assert all("SIGKILL" in cause for cause in failed.value.causes.values())
     assert len(read(tmp_path / "j")) == 1 + 3 * 3 * 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="real-time signals are of Linux")
+def test_a_worker_that_a_signal_without_a_name_killed_is_its_arms_failure() -> None:
+    configs = Configs([{"loss": 0.0, "does": 40}, {"loss": 1.0}])
+    result = search(Ill(), configs, policy=UniformAllocation(2, 2), workers=2)
+    assert result.arm == 1
+    assert "signal 40" in result.failures[0].error
 
 
 def test_a_suspect_runs_alone_before_it_is_blamed(tmp_path: Path) -> None:
