@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import stat
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, search
-from lastarm.checkpoints import StateFolder
+from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllocation, search
+from lastarm.checkpoints import StateFolder, folder
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal import read
@@ -302,6 +303,28 @@ def test_a_full_disk_stops_the_search_with_its_path_and_it_can_be_resumed(
     assert stopped.value.path.name == "arm-7-at-15.state"
     result, _ = resumed(path)
     assert result.digest == WHOLE.digest
+
+
+def test_the_batched_runner_syncs_the_states_of_a_group_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: Counter[str] = Counter()
+
+    def counted(name: str, sync: Any) -> Any:
+        def count(path: Path) -> None:
+            synced[name] += 1
+            sync(path)
+
+        return count
+
+    for name in ("sync_file", "sync_folder"):
+        monkeypatch.setattr(folder, name, counted(name, getattr(folder, name)))
+    arms, path = Configs([{"limit": k / 100} for k in range(64)]), tmp_path / "j.jsonl"
+    found = partial(search, Counting(), arms, policy=UniformAllocation(64, 64))
+    result = found(runner="batched", journal=path)
+    assert result.digest == found().digest
+    assert synced == {"sync_file": 64, "sync_folder": 2}, "the folder, and once the one it is in"
+    assert len(list(states(path).iterdir())) == 64
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
