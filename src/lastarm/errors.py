@@ -265,11 +265,16 @@ class ReplayDiverged(JournalError):
 
 
 class DrawnOtherwise(JournalError):
-    """Walked through the journal, the sampler gave an arm another config than what was written."""
+    """An arm of the journal has a config that is not found in the space, as it is drawn now.
 
-    def __init__(self, arm: int, written: object, drawn: object) -> None:
+    `arm` is its number, and `written` is the config.
+    """
+
+    def __init__(self, arm: int, written: object) -> None:
+        self.arm, self.written = arm, written
         super().__init__(
-            f"in the journal arm {arm} has the config {written}, but the sampler now gives it "
-            f"{drawn}: its code, or a package that it uses, has changed since. Resume with the "
-            "versions that began this search; the journal's header names them."
+            f"in the journal, arm {arm} has the config {written}, but the space no longer gives "
+            "such a config: the space, or a package that draws from it, has changed since. Resume "
+            "with the versions that began this search, which the header of the journal names, or "
+            "start again with another journal."
         )

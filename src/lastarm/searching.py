@@ -228,15 +228,19 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     asked = policy
     if prepared.sampler:
-        asked = choosing = SampledPolicy(
+        asked = SampledPolicy(
             policy,
             prepared.sampler,
             prepared.space,
             prepared.configs,
             prepared.seed,
             prepared.include,
+            {
+                event.arm: event.config
+                for event in journal.events
+                if isinstance(event, Pull) and event.config is not None
+            },
         )
-        watchers.append(choosing.confirm)
     if on_event:
         watchers.append(on_event)
     if states.index:

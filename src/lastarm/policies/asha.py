@@ -89,6 +89,11 @@ class ASHA(Budgeted):
     which pull finishes first, and only the journal says in which order that was. Ties go to the
     lower arm number. A decision is O(log n).
 
+    - `arms`: the number of arms to choose from.
+    - `budget`: the total of pulls over all arms.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a level are promoted; a whole number of at least 2.
+
     Source: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht & Talwalkar, "A System for Massively
     Parallel Hyperparameter Tuning" (MLSys 2020), algorithm 2.
     """

@@ -107,6 +107,12 @@ class Hyperband(InRounds):
     factors of eta until one does. Each bracket draws, by `seed`, arms that no other bracket has
     had. When there are none left, all arms can be drawn again, and continue from where they are.
 
+    - `arms`: the number of arms to choose from.
+    - `budget`: the total of pulls over all arms.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
+    - `seed`: the draw of arms is derived from it.
+
     Source: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: A Novel Bandit-Based
     Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1.
     """

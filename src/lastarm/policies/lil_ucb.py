@@ -87,6 +87,12 @@ class LilUCB(Confidence):
     >>> LilUCB(arms=3, budget=100).ask(3)
     [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
 
+    - `arms`: the number of arms to choose from.
+    - `budget`: the most pulls over all arms.
+    - `delta`: the chance of error that is allowed.
+    - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
+    - `constants`: "heuristic" or "proven".
+
     Source: Jamieson, Malloy, Nowak & Bubeck, "lil' UCB: An Optimal Exploration Algorithm for
     Multi-Armed Bandits" (COLT 2014), figure 1, theorem 2 and section 5.
     """

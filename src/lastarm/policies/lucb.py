@@ -63,6 +63,11 @@ class LUCB(Confidence):
     >>> policy.ask(3)
     [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
 
+    - `arms`: the number of arms to choose from.
+    - `budget`: the most pulls over all arms.
+    - `delta`: the chance of error that is allowed.
+    - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
+
     Source: Kalyanakrishnan, Tewari, Auer & Stone, "PAC Subset Selection in Stochastic Multi-armed
     Bandits" (ICML 2012), algorithm LUCB1 with m = 1 and ε = 0.
     """

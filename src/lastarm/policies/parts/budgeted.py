@@ -24,7 +24,7 @@ Curves = Mapping[int, Sequence[tuple[int, float]]]
 
 
 class Facts:
-    """What the report has to know of a policy. The defaults are true of most policies."""
+    """What the report and the command have to know of a policy; the defaults hold for most."""
 
     has_rungs: ClassVar[bool] = True  # whether it compares arms that it brought to one level
     drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
