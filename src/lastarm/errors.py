@@ -320,22 +320,22 @@ class OtherSearch(JournalError):
 
 
 class OtherVersion(JournalError):
-    """The journal follows a rule that this version of lastarm has changed.
+    """The journal follows a rule that has changed since.
 
     `part` is "policy" or "trainer" and `name` says which one. Its rule has the number `written` in
-    the journal and `known` here.
+    the journal and `known` now.
     """
 
     def __init__(
-        self, path: Path, part: str, name: str, written: object, known: object, by: str = ""
+        self, path: Path, part: str, name: str, written: int, known: int, by: str = ""
     ) -> None:
         self.part, self.name, self.written, self.known = part, name, written, known
         wrote = f" (lastarm {by})" if by else ""
         super().__init__(
-            f"the journal {path} was written with version {written} of the {part} {name}, and "
-            f"this lastarm has version {known}, which does not do the same. A search is never "
-            "resumed by another rule. Start it again with another journal, or resume it with the "
-            f"lastarm that wrote it{wrote}. `lastarm show`, `report` and `export` still read it.",
+            f"the journal {path} was written with version {written} of the {part} {name}, which "
+            f"now has version {known} and does not do the same. A search is never resumed by "
+            "another rule. Start it again with another journal, or resume it with the code that "
+            f"began it{wrote}. `lastarm show`, `report` and `export` still read this journal.",
             path=path,
         )
 

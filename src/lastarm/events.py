@@ -2,7 +2,7 @@
 
 A policy asks for a `Pull` and is told a `Loss` or a `Failure`. The journal holds these, in the
 order in which they happened, after one `Opened` and up to one `Closed`; an `Extended` opens the
-search again. Events are values: they never change, and mean the same to whoever holds them.
+search again. Events are values: they never change, and mean the same everywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Pull:
     upto: int
     config: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
-    # By hand: a frozen dataclass's own takes twice as long, which was a fifth of a decision.
+    # Written out, because that of a frozen dataclass takes twice as long: a fifth of a decision.
     def __init__(self, arm: int, upto: int, config: Mapping[str, Any] | None = None) -> None:
         if arm < 0 or upto < 1:
             name, given = ("arm", arm) if arm < 0 else ("upto", upto)
@@ -41,13 +41,13 @@ _set_arm, _set_upto, _set_config = (vars(Pull)[name].__set__ for name in ("arm",
 
 
 class Work(NamedTuple):
-    """What it took to answer a pull, and whose work it was.
+    """What it took to answer a pull, the worker and the number of the attempt.
 
-    The arm's state is moved if it was not in the memory of whoever trained it. What that took, and
-    writing out others to make room, is part of `train_seconds`.
+    The arm's state is moved if it was not in the memory of the worker that trained it. The time
+    for that, and for writing out other states to make room, is part of `train_seconds`.
     """
 
-    trained: int = 0  # pulls performed; more than were asked for when progress had been lost
+    trained: int = 0  # pulls performed: more than were asked for, if progress had been lost
     train_seconds: float = 0.0
     loss_seconds: float = 0.0
     worker: str = ""
@@ -92,8 +92,8 @@ class Failure(NamedTuple):
 class Opened:
     """A search began: all that decides its answer, and how to run it again.
 
-    `seed`, `policy`, `space` and `trainer` identify the search; `versions`, and the `command` and
-    the `folder` in which it was given, are for people.
+    `seed`, `policy`, `space` and `trainer` identify the search. `versions`, the `command` and the
+    `folder` in which it was given are for people.
     """
 
     seed: int
@@ -117,10 +117,8 @@ class Extended:
 
     def __post_init__(self) -> None:
         if self.budget < 1:
-            raise InvalidArgument(
-                f"budget={self.budget} extends nothing: it is the total of pulls over all arms, "
-                "those of before included."
-            )
+            rule = "it is the total of pulls over all arms, with those before"
+            raise InvalidArgument.of("budget", self.budget, rule, "Use a larger one than before")
 
 
 @dataclass(frozen=True, slots=True)

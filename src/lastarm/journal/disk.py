@@ -1,4 +1,4 @@
-"""What a file system must be asked for: that a file and its name survive a power cut."""
+"""Making files and their names survive a power cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Make what is in a file durable, whoever has written it."""
+    """Make what is in a file durable, whichever process has written it."""
     _sync(path, os.O_RDWR)
 
 

@@ -1,9 +1,9 @@
-"""The journal: a search's memory, a file of JSON lines that a person can read.
+"""The journal: the memory of a search, a file of JSON lines that a person can read.
 
-One process writes to it at a time. It is created whole, with its header; after that it only
-grows. What was synced is never lost: on opening, every line is verified against its checksum and
-the line before, damage among the lines that were not yet known to be on the disk is cut off (a
-crash tears nothing else), and any earlier damage is an error that changes nothing.
+One process writes to it at a time. It is created whole, with its header, and after that it only
+grows. What was synced is never lost. On opening, every line is verified against its checksum and
+the line before. Damage among the lines that were not yet known to be on the disk is cut off, since
+a crash damages nothing else. Any earlier damage is an error that changes nothing.
 """
 
 from __future__ import annotations

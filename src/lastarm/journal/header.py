@@ -53,7 +53,7 @@ def header(
 
 
 def described_policy(policy: Policy, recommend: str, sampler: Sampler | None) -> dict[str, Any]:
-    """All that decides: the policy, and what besides is not as usual."""
+    """All that decides: the policy, and what else is not as usual."""
     said = describe(policy)
     said |= {"recommend": recommend} if recommend != "latest" else {}
     return said | ({"sampler": str(sampler)} if sampler else {})
@@ -93,13 +93,14 @@ def _is_unknown(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
 
 
 def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:
-    """A rule that has changed since is never followed to the end of what the old one began."""
+    """What one rule has begun is never continued by another."""
     for part, name in (("policy", "name"), ("trainer", "kind")):
         before, after = getattr(written, part), getattr(now, part)
-        versions = before.get("version", 1), after.get("version", 1)
-        if before.get(name) == after.get(name) and versions[0] != versions[1]:
+        was, is_now = before.get("version", 1), after.get("version", 1)
+        numbers = isinstance(was, int) and isinstance(is_now, int)  # a fingerprint may have texts
+        if before.get(name) == after.get(name) and was != is_now and numbers:
             by = str(written.versions.get("lastarm", ""))
-            raise OtherVersion(path, part, str(after.get(name)), *versions, by)
+            raise OtherVersion(path, part, str(after.get(name)), was, is_now, by)
 
 
 def _header_of(events: Sequence[Event]) -> Opened:

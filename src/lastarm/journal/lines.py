@@ -1,11 +1,11 @@
-"""How an event is spelled in the journal: one line of JSON that vouches for itself.
+"""How an event is written in the journal: one line of JSON, with its own checksum.
 
     {"event":"loss","arm":3,"upto":25,"value":0.25,…,"durable":12,"after":"5f0c…","sum":"9b1e…"}
 
-`sum` is a checksum of the line up to it; `after` is the `sum` of the line before, which chains
-them; `durable` is how many lines were known to be on the disk when this one was written.
-Numbers are written so that they read back bit for bit; nan and ±inf, which JSON lacks, are
-strings. Nothing in a line is ever executed or unpickled.
+`sum` is a checksum of the line up to it. `after` is the `sum` of the line before, which chains
+them. `durable` is the number of lines that were known to be on the disk when this one was written.
+Numbers read back bit for bit. JSON has no nan and no ±inf, so these are strings. Nothing in a line
+is ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def decode(line: bytes) -> Line | None:
         fields = json.loads(body + b"}")
         return Line(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return None  # whole, but never written by us
+        return None  # whole, but not written by lastarm
 
 
 def event_of(fields: dict[str, Any]) -> Event:
-    """The event that a line's fields spell.
+    """The event that the fields of a line stand for.
 
-    Raises a KeyError, TypeError or ValueError where they spell none.
+    Raises a KeyError, TypeError or ValueError if there is none.
     """
     return _READERS[fields["event"]](fields)
 

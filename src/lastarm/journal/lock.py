@@ -35,7 +35,7 @@ _locked_here: WeakSet[IO[bytes]] = WeakSet()
 
 
 def _let_go_in_child() -> None:
-    """A forked child must not keep a lock alive that its parent takes to the grave."""
+    """A forked child must not keep a lock alive when its parent is dead."""
     for file in _locked_here:
         file.close()
 
@@ -45,7 +45,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def try_to_lock(path: Path, file: IO[bytes], holder: str = "another process") -> None:
-    """Lock an open file, or say who holds `path`."""
+    """Lock an open file, or raise an error that names the holder of `path`."""
     try:
         _try_to_lock(file)
         _locked_here.add(file)
@@ -59,13 +59,13 @@ def try_to_lock(path: Path, file: IO[bytes], holder: str = "another process") ->
 def held(path: Path) -> Iterator[None]:
     """Hold the lock on `path`: a file beside it, `path`.lock, that names the holder.
 
-    The file is only a place to lock and a note for people. A dead holder's file stays behind and
-    holds nobody up, because its lock died with it.
+    The file is only a place to lock and a note for people. The file of a dead holder stays behind,
+    but its lock does not, so it stops no other process.
     """
     beside, holder = path.with_name(path.name + ".lock"), os.getpid()
     with _locked(path, beside) as file:
         try:
-            with suppress(OSError):  # on a full disk there is no note, and no harm
+            with suppress(OSError):  # on a full disk there is no note, which does no harm
                 file.truncate(0)
                 file.seek(0)
                 file.write(f"process {holder} on {platform.node()}".encode())
@@ -73,7 +73,7 @@ def held(path: Path) -> Iterator[None]:
         finally:
             # An open file cannot be removed on Windows; and a forked child holds nothing.
             if sys.platform != "win32" and os.getpid() == holder:
-                with suppress(OSError):  # one that stays holds nobody up
+                with suppress(OSError):  # one that stays does no harm
                     beside.unlink(missing_ok=True)
 
 
@@ -89,7 +89,7 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
             try_to_lock(path, file, holder=noted or "another process")
         except JournalError as error:
             file.close()
-            # What its dead holder was about to start has the lock until it has really begun.
+            # A child that the dead holder was starting has the lock until it has really begun.
             if not isinstance(error, JournalLocked) or is_held(path) or monotonic() > until:
                 raise
             sleep(0.01)
@@ -101,13 +101,13 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process is writing to the journal `path`, as far as its note tells.
+    """Whether some process is writing to the journal `path`, as far as the note says.
 
-    Trying the lock instead could turn away a search that begins at that moment.
+    To try the lock instead could make a search fail that begins at that moment.
     """
     beside = Path(f"{path}.lock")  # the path may be a folder without a name
     try:
-        if not beside.is_file():  # whoever put a pipe there, nobody waits for it
+        if not beside.is_file():  # a pipe would block
             return False
         with beside.open(errors="replace") as file:
             note = file.read(200)

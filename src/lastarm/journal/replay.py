@@ -13,14 +13,18 @@ from lastarm.policy import Policy, ahead, go_on
 def replay(
     events: Iterable[Event], policy: Policy
 ) -> tuple[dict[Pull, int], deque[int], list[Pull]]:
-    """Walk a fresh policy through what happened; the pulls in flight at the end, oldest first.
+    """Walk a fresh policy through what happened.
 
-    With each comes how many attempts at it have failed; and then the larger budgets that wait for
-    the policy to finish with the one that it has, and the pulls that it asked for and that were
-    not started.
+    - `events`: those of the journal, in order.
+    - `policy`: one that was not asked yet, with the budget that the search began with.
 
-    The policy must ask for just what was written, if in another order within a round: if it does
-    not, its code, its arguments or its seed are not those that wrote the journal.
+    Returns the pulls in flight at the end, the oldest first, each with the number of its attempts
+    that have failed; the larger budgets that wait until the policy has finished with its own; and
+    the pulls that it asked for and that were not started.
+
+    The policy must ask for exactly what was written, although the order within a round may differ.
+    If it does not, then its code, its arguments or its seed are not those that wrote the journal:
+    `ReplayDiverged`.
     """
     in_flight: dict[Pull, int] = {}
     asked: dict[Pull, None] = {}
