@@ -30,7 +30,7 @@ from lastarm.events import Event, Failure, Loss
 from lastarm.runners import ATTEMPTS_OF_LOST, MakeRunner
 from lastarm.runners.dask import Dask
 from lastarm.runners.ray import Ray
-from lastarm.runners.ray.local import LocalRay
+from lastarm.runners.ray.cluster import LocalRay
 from lastarm.testing.runners import Drifting
 
 WORKERS = 2

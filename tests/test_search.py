@@ -468,7 +468,7 @@ def test_what_is_a_configuration_in_one_string() -> None:
 def test_errors_survive_being_sent_to_another_process() -> None:
     disk = OSError(28, "No space left on device")
     for error in (
-        CheckpointNotWritten("some/path", disk),
+        CheckpointNotWritten(Path("some/path"), disk),
         JournalNotWritten("some/path", disk),
         BudgetTooSmall(budget=1, arms=2, least=3, most_arms=1),
         AllArmsFailed({0: "boom"}),

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastarm import RecordedCurves, RunningMean, RunningMinimum
+from lastarm.batched import OneByOne, Single
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.errors import BadLoss
 from lastarm.space import draw
-from lastarm.trainers import as_loss
+from lastarm.trainers import Maximized, as_loss
 from tests.refusals import refused
 
 NORMAL = {"mean": 0.1}
@@ -89,6 +90,15 @@ def test_anything_else_is_refused_by_what_it_is(value: Any) -> None:
     with pytest.raises(BadLoss) as refusal:
         as_loss("x" * 10_000)
     assert len(str(refusal.value)) < 300
+
+
+def test_a_trainer_keeps_its_version_in_any_wrapping() -> None:
+    class Changed(RecordedCurves):
+        version = 2
+
+    for kind, version in ((RecordedCurves, 1), (Changed, 2)):
+        inside = Single(OneByOne(kind([[0.5]])))
+        assert (inside.version, getattr(Maximized(inside), "version", 1)) == (version, version)
 
 
 def test_tables_are_read_from_npz_and_csv(tmp_path: Path) -> None:

@@ -116,7 +116,19 @@ class AllArmsFailed(LastarmError, RuntimeError):
 
 
 class Stuck(LastarmError, RuntimeError):
-    """A policy or a runner broke its contract, so that the search cannot go on."""
+    """The search cannot go on: a policy or a runner broke its contract, or workers are missing."""
+
+
+class WorkersNotStarted(Stuck):
+    """Workers cannot start, and no arm is the cause; `details` is what became of them."""
+
+    def __init__(self, what: str, details: str) -> None:
+        self.details = details
+        super().__init__(f"{what}:\n{details}")
+
+
+class ClusterLost(Stuck):
+    """The cluster of a Dask or Ray runner is gone. The search can be resumed elsewhere."""
 
 
 # The journal's ---------------------------------------------------------------------------------
@@ -170,21 +182,23 @@ class JournalNotWritten(JournalError):
 class CheckpointNotWritten(JournalError):
     """The disk refused a state. The search stops before its loss counts, and can be resumed."""
 
-    def __init__(self, path: object, cause: OSError) -> None:
+    def __init__(self, path: Any, cause: OSError) -> None:
+        self.path = path
         super().__init__(
-            f"the checkpoint {path} could not be written: {cause.strerror or cause}. Mend that, "
+            f"the checkpoint {path} could not be written: {cause.strerror or cause}. Fix this, "
             "then run the same command again: it resumes from the last loss that was saved."
         )
 
 
 class CheckpointLost(LastarmError):
-    """A state is not there as it was saved. It is trained again; nobody outside sees this."""
+    """A state is not there as it was saved. The arm is trained again, and no caller sees this."""
 
 
 class CheckpointReplaced(UserWarning):
     """A checkpoint was missing or damaged; its arm was trained again, to the same answer."""
 
-    def __init__(self, path: object, arm: int) -> None:
+    def __init__(self, path: Any, arm: int) -> None:
+        self.path, self.arm = path, arm
         super().__init__(
             f"the checkpoint {path} was missing or damaged, so arm {arm} was trained again"
         )
@@ -251,11 +265,16 @@ class ReplayDiverged(JournalError):
 
 
 class DrawnOtherwise(JournalError):
-    """Walked through the journal, the sampler gave an arm another config than what was written."""
+    """An arm of the journal has a config that is not found in the space, as it is drawn now.
 
-    def __init__(self, arm: int, written: object, drawn: object) -> None:
+    `arm` is its number, and `written` is the config.
+    """
+
+    def __init__(self, arm: int, written: object) -> None:
+        self.arm, self.written = arm, written
         super().__init__(
-            f"in the journal arm {arm} has the config {written}, but the sampler now gives it "
-            f"{drawn}: its code, or a package that it uses, has changed since. Resume with the "
-            "versions that began this search; the journal's header names them."
+            f"in the journal, arm {arm} has the config {written}, but the space no longer gives "
+            "such a config: the space, or a package that draws from it, has changed since. Resume "
+            "with the versions that began this search, which the header of the journal names, or "
+            "start again with another journal."
         )

@@ -1,10 +1,10 @@
 """Policies: which arm to pull next, and which to drop.
 
 Nothing here trains, sleeps, reads a clock, opens a file or touches global randomness. A policy is
-asked for pulls and told losses, that is all; who pulls, and where, is the runner's affair.
+asked for pulls and told losses, that is all. Who pulls, and where, is decided by the runner.
 
-There is one interface, `Policy`. Most published algorithms go round by round, and are written as
-generators that read like their papers; `Rounds` makes a policy of such a generator.
+There is one interface, `Policy`. Most published algorithms go round by round. They are written as
+generators that read like their papers, and `Rounds` makes a policy of a generator.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ class Policy(Protocol):
     budget: int
 
     def ask(self, n: int = 1) -> list[Pull]:
-        """At most `n` pulls that may start now; none means: tell me losses first, or I am done.
+        """At most `n` pulls that may start now; none if it waits for losses or has finished.
 
-        Asking n at once is asking one n times, and an ask that gives nothing changes nothing.
+        Asking for n at once is the same as asking for one n times. An ask that gives nothing
+        changes nothing.
         """
 
     def tell(self, event: Told) -> None:
-        """Take the loss, or the failure, of a pull that was asked for. Any order will do."""
+        """Take the loss, or the failure, of a pull that was asked for, in any order."""
 
     @property
     def recommendation(self) -> int | None:
@@ -50,31 +51,31 @@ class Policy(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the algorithm has come to its end: it will ask for nothing more."""
+        """Whether the algorithm has come to its end: it asks for nothing more."""
 
 
 @runtime_checkable
 class Extendable(Protocol):
-    """What a policy has besides, if a search by it can be given more budget."""
+    """A policy whose search can be given more budget."""
 
     def extend(self, budget: int) -> None:
-        """Go on with a larger budget, in which all that was booked before counts.
+        """Continue with a larger budget. What was booked before counts as part of it.
 
-        It is called when the policy has finished. Arms go on from where they are.
+        It is called when the policy has finished. Arms continue from where they are.
         """
 
 
 def go_on(policy: Policy, budgets: deque[int]) -> None:
-    """Give a policy that has finished the next of the `budgets`, until it has more to ask."""
+    """Extend a policy that has finished by the next of the `budgets`, until it asks for more."""
     while budgets and policy.finished:
         assert isinstance(policy, Extendable), "a search by any other is not extended"
         policy.extend(budgets.popleft())
 
 
 def ahead(policy: Policy) -> int:
-    """How many pulls may be asked for before they can be started, in any order, at no loss.
+    """How many pulls may be asked for before they can be started, without any disadvantage.
 
-    All of a round are known when it begins. Any other policy may decide better a little later.
+    All pulls of a round are known when it begins. Other policies may decide better a little later.
     """
     return policy.arms if isinstance(policy, Rounds) else 1
 
@@ -129,11 +130,13 @@ def added_later(default: Any) -> Any:
 
 
 def is_healthy(event: Told) -> bool:
-    """Whether it is a finite loss; what is no number at all is refused."""
+    """Whether it is a finite loss. A loss that is not a number is refused."""
     try:
         return isinstance(event, Loss) and isfinite(event.value)
     except (TypeError, OverflowError):
-        raise InvalidArgument(f"{event} tells of no loss. Give a float as its value.") from None
+        value = event.value if isinstance(event, Loss) else None
+        rule = f"it is the loss of arm {event.pull.arm}, a number"
+        raise InvalidArgument.of("value", value, rule, "Use a float") from None
 
 
 def ranking(losses: Mapping[int, float]) -> list[int]:
@@ -153,7 +156,7 @@ def lowest(losses: Mapping[int, float]) -> int | None:
 class NoHealthyArm(Exception):
     """Raised inside an algorithm, at its `yield`, when no arm of that round has a finite loss.
 
-    Left alone, it ends the algorithm; one with other arms to turn to may catch it.
+    If it is not caught, it ends the algorithm. One that has other arms may catch it.
     """
 
 
@@ -165,9 +168,9 @@ class Rounds:
     """A policy from an algorithm that goes round by round.
 
     The algorithm is sent the losses of a round when all of them are known, so the order in which
-    they come in changes nothing. It is sent only losses of healthy arms: one that failed or
-    diverged is out, and is never pulled again. An arm already at or past the level asked for is
-    neither pulled nor looked at: its latest loss stands, at no cost.
+    they come in changes nothing. It is sent only losses of healthy arms: an arm that failed or
+    diverged is out, and is never pulled again. An arm that is already at or past the level asked
+    for is neither pulled nor looked at: its latest loss is used again, at no cost.
 
     >>> def best_of_two():
     ...     losses = yield [Pull(arm=0, upto=5), Pull(arm=1, upto=5)]
@@ -197,15 +200,15 @@ class Rounds:
       let `NoHealthyArm` pass; or its round did not fit into the `total`. Without an output, the
       lowest latest loss is recommended. `go_on_with` begins another algorithm.
 
-    What belongs to arms (their levels, and the latest losses of those that are healthy) lasts as
-    long as the policy. What belongs to one algorithm (its round, its output, its `Allowance`) is
-    replaced when another goes on.
+    What it knows of arms (their levels, and the latest losses of healthy ones) is kept as long as
+    the policy lives. What belongs to one algorithm (its round, its output, its `Allowance`) is
+    replaced when another algorithm begins.
 
-    - `algorithm`: a generator, not yet begun.
-    - `total`: the worth of pulls that it may book; without end, if it keeps to a budget itself.
-    - `look_cost`: what a look takes of the total, in pulls.
+    - `algorithm`: a generator that has not begun.
+    - `total`: how many pulls it may book. Leave it out if the algorithm keeps to a budget itself.
+    - `look_cost`: what a look costs, in pulls, as a part of the total.
 
-    `watch`, if it is set, is called with each round as it begins: with all its pulls, and with
+    If `watch` is set, it is called as each round begins, with all pulls of the round and with
     those that are to be made.
     """
 
@@ -235,10 +238,10 @@ class Rounds:
     def go_on_with(self, algorithm: Algorithm, left: Fraction | int) -> None:
         """Begin another algorithm with the arms as they are, now that the one before has ended.
 
-        It may book the worth of `left` pulls. In a round that would exceed that, all arms are
-        brought as far as it goes; then it ends, and the lowest latest loss is recommended. If it
-        comes to its own end, its output is, or what was recommended before, if that has a lower
-        latest loss: going on does not give away a better arm.
+        It may book the worth of `left` pulls. If a round would exceed that, all its arms are
+        brought as far as possible; then the algorithm ends, and the lowest latest loss is
+        recommended. If it ends by itself, its output is recommended, or what was recommended
+        before if that has a lower latest loss: more budget never loses a better arm.
         """
         assert self.finished, "one algorithm at a time"
         self._before = self.recommendation
@@ -256,7 +259,7 @@ class Rounds:
         return pulls
 
     def tell(self, event: Told) -> None:
-        """Take what became of a pull; with the last of a round, the algorithm goes on."""
+        """Take the loss or failure of a pull. The last one of a round resumes the algorithm."""
         arm, upto, healthy = event.pull.arm, event.pull.upto, is_healthy(event)
         if self._asked.get(arm) != upto:
             raise NotAsked(event.pull)
@@ -287,7 +290,7 @@ class Rounds:
         return sum(self._level.values()) + self._look_cost * self._looks
 
     def _next_round(self) -> None:
-        """Resume the algorithm, until there is a pull to make or it has ended."""
+        """Resume the algorithm until there is a pull to make or it has ended."""
         while not self._to_tell and not self._ended:
             pulls = self._resumed()
             if pulls is None:
@@ -295,7 +298,7 @@ class Rounds:
                 return
             self._round = [pull.arm for pull in pulls]
             level, losses = self._level, self._losses
-            news = [  # to be made: it brings its arm further, and that is new or still healthy
+            news = [  # pulls to make: they bring an arm further that is new or still healthy
                 pull
                 for pull in pulls
                 if pull.upto > (at := level.get(pull.arm, 0)) and (not at or pull.arm in losses)
@@ -327,10 +330,10 @@ class Rounds:
 
 
 class Allowance:
-    """The worth of pulls that an algorithm may still book, when a look costs `look_cost` of them.
+    """How many pulls an algorithm may still book, if a look costs as much as `look_cost` pulls.
 
-    A round that is worth more is not begun; or, by an allowance that `cuts`, its arms are brought
-    as far as it goes.
+    A round that costs more than what is left is not begun. If the allowance `cuts`, the round is
+    cut instead: its arms are brought as far as possible.
     """
 
     def __init__(
@@ -339,7 +342,7 @@ class Allowance:
         self._left, self._look_cost, self._cuts = left, look_cost, cuts
 
     def admitted(self, pulls: list[Pull], level: Mapping[int, int]) -> tuple[list[Pull], bool]:
-        """What may be made of a round's pulls, and whether that is all of them: they are booked.
+        """The pulls of a round that may be made, which are booked, and whether they are all of it.
 
         `level` says how many pulls each arm has had.
         """
@@ -353,7 +356,7 @@ class Allowance:
         return self._cut_off(pulls, level) if self._cuts else [], False
 
     def _cut_off(self, pulls: list[Pull], level: Mapping[int, int]) -> list[Pull]:
-        """The pulls up to the greatest level at which they do not exceed what is left."""
+        """The pulls, up to the greatest level that does not cost more than is left."""
         steps = [(pull.arm, level.get(pull.arm, 0), pull.upto) for pull in pulls]
 
         def cost(most: int) -> Fraction | int:

@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def whole(text: str) -> Any:
-    """A whole number, or else the text as it was given, for whoever takes it to refuse."""
+    """A whole number, or else the text as it was given, which is then refused as an argument."""
     try:
         return int(text)
     except ValueError:
@@ -38,31 +38,29 @@ def number(text: str) -> Any:
 
 
 def _defaults(argument: str) -> str:
-    """What the policies take where an argument is left out, the most frequent first.
+    """What the policies take if an argument is left out, the most frequent first.
 
     >>> _defaults("eta")
-    '2; hyperband, asha: 3; priced-halving, timed-halving: chosen'
+    ' [default: 2; hyperband, asha: 3; priced-halving, timed-halving: chosen]'
     """
     having: dict[Any, list[str]] = {}
     for name, kind in POLICIES.items():
         for field in dataclasses.fields(kind):
-            if field.name == argument:
+            if field.name == argument and field.default is not dataclasses.MISSING:
                 having.setdefault(field.default, []).append(name)
-    first, *others = sorted(having, key=lambda default: -len(having[default]))
-    return "; ".join([f"{first}", *(f"{', '.join(having[one])}: {one}" for one in others)])
+    ordered = sorted(having, key=lambda default: -len(having[default]))
+    said = [f"{', '.join(having[one])}: {one}" for one in ordered]
+    return f" [default: {'; '.join([f'{ordered[0]}', *said[1:]])}]" if said else ""
 
 
 def _particular() -> dict[str, str]:
-    """The arguments of which single policies say what they mean, with the help for each."""
-    meanings: dict[str, str] = {}
+    """The arguments that policies explain themselves, each with its help."""
+    told: dict[str, str] = {}
     for kind in POLICIES.values():
         for field in dataclasses.fields(kind):
-            if meaning := field.metadata.get("help"):
-                meanings.setdefault(field.name, meaning)
-    told = {}
-    for argument, meaning in meanings.items():
-        having = [name for name in POLICIES if takes(name, argument)]
-        told[argument] = f"{meaning} For {', '.join(having)}. [default: {_defaults(argument)}]"
+            if "help" in field.metadata and field.name not in told:
+                having = ", ".join(name for name in POLICIES if takes(name, field.name))
+                told[field.name] = f"{field.metadata['help']} For {having}.{_defaults(field.name)}"
     return told
 
 
@@ -76,6 +74,9 @@ def policy_options(command: Command) -> Command:
         click.option(
             "--policy",
             metavar="NAME",
+            shell_complete=lambda context, option, begun: [
+                name for name in POLICIES if name.startswith(begun)
+            ],
             help=f"The algorithm that decides: {', '.join(POLICIES)}. [default: "
             f"{name_of(None, 1)} with --max-pulls, else {name_of(None, None)}]",
         ),
@@ -84,8 +85,8 @@ def policy_options(command: Command) -> Command:
             "--eta",
             type=number,
             metavar="N",
-            help="Keep the best 1/eta. Some policies take a fraction such as 3/2, or chosen. "
-            f"[default: {_defaults('eta')}]",
+            help="Keep the best 1/eta. Some policies take a fraction such as 3/2, or chosen."
+            f"{_defaults('eta')}",
         ),
         click.option(
             "--max-pulls",

@@ -24,9 +24,7 @@ from lastarm.theory.forecast import forecast
 
 @click.command()
 @click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
-@click.option(
-    "--workers", type=whole, metavar="N", help="Say how long so many workers would take."
-)
+@click.option("--workers", type=whole, metavar="N", help="Say how long N workers would take.")
 @click.option(
     "--seconds-per-pull",
     type=real,
@@ -52,15 +50,15 @@ def plan(
     as_json: bool,
     **others: Any,
 ) -> None:
-    """Show what a search will spend before it does.
+    """Show what a search will spend before it begins.
 
-    For successive-halving it also shows, for each rank, how soon losses have to settle for the
-    best arm to be sure to win with this budget (Theorem 1 of the paper, turned round). A policy
-    that decides by the losses it sees has no plan, only bounds. For hyperband, arms and budget
-    are those of all its brackets unless they are given.
+    For successive-halving it also shows, for each rank, how soon losses have to settle so that the
+    best arm is sure to win with this budget (Theorem 1 of the paper, solved for the losses). A
+    policy that decides by the losses it sees has no plan, only bounds. For hyperband, arms and
+    budget may be left out: then they are those of all its brackets.
 
-    With --workers or --seconds-per-pull it plays the policy on simulated workers, and says how
-    long that takes and how much of the time they work.
+    With --workers or --seconds-per-pull, the policy is played on simulated workers, and the plan
+    says how long that takes and how much of the time they work.
 
     \b
     lastarm plan --arms 10 --budget 1000
@@ -89,14 +87,14 @@ def plan(
         display.say(remark)
     if not planned.exact:
         display.say(
-            f"{chosen} decides by what it sees, so this is all that can be said beforehand."
+            f"{chosen} decides by what it sees, so only these bounds are known beforehand."
         )
     if foreseen:
         display.say(_time(foreseen, planned.exact))
     if settling:
         display.say(
-            "\nThe best arm is sure to win if for each rank, before so many pulls, all losses are "
-            "within half of the gap between\nthe limit of that rank and the best limit "
+            "\nThe best arm is sure to win if, for each rank and before this number of pulls, all "
+            "losses are within half of the\ngap between the limit of that rank and the best limit "
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
         display.console.print(_settling(settling))
@@ -105,7 +103,8 @@ def plan(
 def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Utilisation:
     for name, value in (("seconds-per-pull", per_pull), ("seconds-per-look", per_look)):
         if value is not None and not (isinstance(value, float) and 0 <= value < inf):
-            raise InvalidArgument(f"--{name} {value} will not do: give seconds, 0 or more.")
+            way_out = "Use a number of seconds, 0 or more"
+            raise InvalidArgument.of(name, value, "it is how long one takes", way_out)
     return forecast(
         chosen,
         workers=1 if workers is None else workers,

@@ -30,7 +30,7 @@ from lastarm.theory import Truth, audit, ends_lower
 from lastarm.trainers import RecordedCurves
 from lastarm.trainers.recorded import Position
 
-GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
+GROUP = 256  # recorded pulls take no time, so that this many share one wait for the disk
 MOST_SHOWN = 10
 
 
@@ -38,14 +38,14 @@ MOST_SHOWN = 10
 @click.argument("file")
 @policy_options
 @click.option(
-    "--arms", type=whole, metavar="N", help="Draw so many rows by --seed. [default: all of them]"
+    "--arms", type=whole, metavar="N", help="Draw N rows by --seed. [default: all of them]"
 )
 @click.option(
     "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
 )
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
-@click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
+@click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
 @click.option(
     "--seconds-per-pull",
     type=float,
@@ -82,7 +82,10 @@ def replay(
         if journal or with_audit:
             option = "--journal" if journal else "--audit"
             raise InvalidArgument(
-                f"{option} will not do with --compare: it is of one search. Leave one of them out."
+                f"{option} cannot be used with --compare: it is about one search. Leave one of "
+                "the two out.",
+                argument=option,
+                given=journal or with_audit,
             )
         found, stopped_by = compare(table, options)
         if as_json:
@@ -138,7 +141,7 @@ class Places(Serial):
     """A runner for rows of a table, whose states need not be kept: each is a place in a row.
 
     `reached` says how far the arms are known to be. With `prices`, these are told as the times
-    that things took: to measure how long look-ups take would give another answer every time.
+    that things took: measured times of look-ups would give another answer every time.
     """
 
     def __init__(
@@ -149,7 +152,7 @@ class Places(Serial):
         self._prices = prices
 
     def start(self, pull: Pull, attempt: int) -> None:
-        """Go on from there, also if that was before a crash or in an earlier stretch."""
+        """Continue from there, also if that was before a crash or with a smaller budget."""
         if pull.arm in self._reached:
             known = Pull(pull.arm, self._reached[pull.arm])
             self._states.put_back(known, self.state(known))
@@ -171,12 +174,12 @@ class Places(Serial):
         ]
 
     def state(self, pull: Pull) -> Position:
-        """It is always at hand."""
+        """It can always be made."""
         return Position(self._arms.configs[pull.arm]["row"], pull.upto)
 
 
 class CurveTable:
-    """Recorded curves, and the rows of them that are arms: all, or so many drawn by the seed."""
+    """Recorded curves, and the rows of them that are arms: all, or some drawn by the seed."""
 
     def __init__(self, file: str, arms: Any, seed: Any, seconds_per_pull: float = 0.0) -> None:
         self.curves = RecordedCurves.load(file, seconds_per_pull=seconds_per_pull)
@@ -186,14 +189,13 @@ class CurveTable:
         if arms is not None:
             arms = whole_number("arms", arms, 1, "how many rows to draw")
             if arms > rows:
-                raise InvalidArgument(
-                    f"arms={arms} will not do: the table has {rows} rows. Draw at most {rows}."
-                )
+                rule, way_out = f"the table has {rows} rows", f"Use {rows} or less"
+                raise InvalidArgument.of("arms", arms, rule, way_out)
             drawn = np.random.default_rng(self.seed).choice(rows, arms, replace=False)
             self.rows = sorted(drawn.tolist())
 
     def policy(self, name: str | None, **options: Any) -> Budgeted:
-        """A policy for this table: its longest curve and its seed are known."""
+        """A policy for this table, which knows the length of its curves and the seed."""
         numbers = {**options, "arms": len(self.rows)}
         suggested = {"max_pulls": self.columns}
         return by_options(name, numbers, seed=self.seed, suggested=suggested)[0]
@@ -341,8 +343,8 @@ def print_audit(found: dict[str, Any]) -> None:
     )
     if found["unknown"]:
         display.say(
-            f"{found['unknown']:,} lost where nobody went on, so nothing is known of how they "
-            "would have moved."
+            f"{found['unknown']:,} were dropped where no arm went on, so nothing is known of how "
+            "they would have moved."
         )
     if found["diverged"]:
         display.say(f"{found['diverged']:,} more failed or diverged.")
@@ -355,7 +357,7 @@ def print_audit(found: dict[str, Any]) -> None:
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
             f"{row['margin']:.6g}",
-            "nobody went on" if row["moved"] is None else f"{row['moved']:.6g}",
+            "no arm went on" if row["moved"] is None else f"{row['moved']:.6g}",
             "close" if row["close"] else "",
         )
     display.console.print(rich)

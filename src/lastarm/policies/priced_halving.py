@@ -17,11 +17,11 @@ from lastarm.policies.parts.rungs import Cost
 class PricedHalving(HorizonHalving):
     """Halving up to a horizon where a look costs as much as `look_cost` pulls.
 
-    Looks are paid for out of the budget: pulls + look_cost·looks is never more than that. How many
-    arms are drawn, and which part of them goes on, is what a model of learning curves expects most
-    of (see `expected_rank`). Where looking is free, it is done often and few arms are dropped at a
-    time, nearly as Successive Rejects does; the dearer it is, the fewer and the harder the rungs,
-    down to one look at each of a few arms.
+    Looks are paid for out of the budget: pulls + look_cost·looks is never more than that. A model
+    of learning curves says how many arms to draw and which part of them goes on (see
+    `expected_rank`). If looks are free, there are many, and few arms are dropped at a time, nearly
+    as Successive Rejects does. The more a look costs, the fewer rungs there are and the more arms
+    each of them drops, down to one look at each of a few arms.
 
     >>> for look_cost in (0, 1, 10, 100):
     ...     policy = PricedHalving(64, budget=1000, max_pulls=51, look_cost=look_cost)
@@ -32,9 +32,15 @@ class PricedHalving(HorizonHalving):
     45 to 6, 5 to 51
     7 to 42
 
-    An `eta` that is given is kept to, and only the number of arms is chosen. No arm is brought
-    past `max_pulls`; ties go to the lower arm number; what an arm that fails would have used
-    raises the next levels.
+    If `eta` is given, only the number of arms is chosen. No arm is brought past `max_pulls`. Ties
+    go to the lower arm number. The pulls that a failed arm would have used raise the next levels.
+
+    - `arms`: the number of arms to choose from.
+    - `budget`: the total of pulls over all arms, with what looks cost.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
+    - `seed`: the draw of arms is derived from it.
+    - `look_cost`: what a look costs, in pulls; a number of at least 0, or a fraction.
 
     Source: ours; docs/decisions.md says why it is as it is.
     """

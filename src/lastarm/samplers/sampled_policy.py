@@ -8,13 +8,16 @@ from math import inf
 from typing import Any, ClassVar
 
 from lastarm.errors import DrawnOtherwise, InvalidArgument
-from lastarm.events import Event, Loss, Pull, Told
+from lastarm.events import Loss, Pull, Told
 from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Sampler, Seen
-from lastarm.space import Space, spare
+from lastarm.space import Space, recalled, spare
 
 CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
+
+Question = tuple[list[Seen], list[dict[str, Any]], int, int]
+"""What `propose` is asked: what was seen, the candidates, how many of them, and a seed."""
 
 
 @dataclass(eq=False)
@@ -26,6 +29,8 @@ class SampledPolicy(Policy):
     - `space`, `seed`: the spare configs are drawn from them.
     - `configs`: those that the arms would have without a sampler. They are changed in place.
     - `include`: those of them that stay as they are.
+    - `written`: the configs of arms that have begun, as a journal has them. These arms get them
+      again, so that a sampler that has changed since does not change what was begun.
 
     If an arm gets another config, its old one becomes a spare one. So no two arms have the same
     config, unless the space gives it twice, and an arm that stays random has exactly the config
@@ -43,6 +48,7 @@ class SampledPolicy(Policy):
     configs: list[dict[str, Any]] = field(repr=False)
     seed: int
     include: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    written: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.arms, self.budget = self.policy.arms, self.policy.budget
@@ -54,7 +60,12 @@ class SampledPolicy(Policy):
         self._begun: set[int] = set()
         self._seen: dict[tuple[int, int], float] = {}  # (arm, level) → loss
         self._room = 0  # arms that may still begin in this batch
-        self._chosen: list[dict[str, Any]] = []  # what they get, the last first
+        self._question: Question | None = None  # for the sampler, as the batch began
+        self._chosen: list[dict[str, Any]] = []  # its answer, as far as it is left: the last first
+        self._given: list[dict[str, Any]] = []  # what arms of this batch have got
+        self._written_like: dict[str, list[dict[str, Any]]] = {}  # configs by how they are written
+        for config in [*self.configs, *self._spare] if self.written else ():
+            self._written_like.setdefault(fingerprint(readable(config)), []).append(config)
 
     def ask(self, n: int = 1) -> list[Pull]:
         """What the policy asks for, unless a batch has to wait; new arms get their configs."""
@@ -78,41 +89,78 @@ class SampledPolicy(Policy):
 
     def _begin(self, arm: int) -> None:
         if not self._room:
-            self._room = self.sampler.batch
-            self._chosen = self._choose()
+            self._begin_batch()
         number = len(self._begun)
         self._room -= 1
         self._begun.add(arm)
-        if arm >= self._included and not self.sampler.keeps(number) and self._chosen:
-            self._spare.append(self.configs[arm])
-            self.configs[arm] = self._chosen.pop()
+        changes = arm >= self._included and not self.sampler.keeps(number)
+        if arm in self.written:
+            self._restore(arm, changes)
+            return
+        self._propose()
+        if changes and self._chosen:
+            self._give(arm, self._chosen[-1])
 
-    def _choose(self) -> list[dict[str, Any]]:
-        """What the sampler proposes for this batch, the first one last. It is no longer spare."""
-        self._spare += self._chosen  # the last batch had no arms for these
-        begun = len(self._begun)
+    def _begin_batch(self) -> None:
+        """Know what the sampler is to be asked. It is asked when an arm needs its answer."""
+        if self._question and len(self._given) < self._question[2]:
+            self._propose()  # it may have proposed more than the last batch had arms for
+        self._spare += self._chosen
+        self._room, begun = self.sampler.batch, len(self._begun)
+        self._question, self._given, self._chosen = None, [], []
         count = sum(not self.sampler.keeps(begun + k) for k in range(self._room))
-        if not (self._seen and self._spare and count):
-            return []
-        seen = [
-            Seen(self.configs[arm], level, loss)
-            for (arm, level), loss in sorted(self._seen.items())
-        ]
-        seed = int(fingerprint([self.seed, "propose", begun])[:8], 16)
-        proposed = list(self.sampler.propose(seen, self._spare, count, seed))
+        if self._seen and self._spare and count:
+            seen = [
+                Seen(self.configs[arm], level, loss)
+                for (arm, level), loss in sorted(self._seen.items())
+            ]
+            seed = int(fingerprint([self.seed, "propose", begun])[:8], 16)
+            self._question = seen, list(self._spare), count, seed
+
+    def _propose(self) -> None:
+        """Ask the sampler, once a batch. What it chose is no longer spare."""
+        if self._question is None:
+            return
+        _, candidates, count, _ = self._question
+        proposed = list(self.sampler.propose(*self._question))
+        self._question = None
         places = set(proposed)
-        if not len(places) == len(proposed) <= count or not places <= set(range(len(self._spare))):
+        if not len(places) == len(proposed) <= count or not places <= set(range(len(candidates))):
             raise InvalidArgument(
                 f"the sampler {self.sampler} proposes {proposed}, but it was asked for at most "
-                f"{count} of {len(self._spare)} candidates. Let `propose` return their places in "
+                f"{count} of {len(candidates)} candidates. Let `propose` return their places in "
                 "the list, each at most once.",
                 argument="sampler",
                 given=self.sampler,
             )
-        chosen = [self._spare[place] for place in proposed]
-        for place in sorted(proposed, reverse=True):
-            del self._spare[place]
-        return chosen[::-1]
+        chosen = [candidates[place] for place in proposed]
+        chosen = [config for config in chosen if not _is_among(config, self._given)]
+        self._chosen = chosen[: count - len(self._given)][::-1]
+        self._spare = [config for config in self._spare if not _is_among(config, self._chosen)]
+
+    def _restore(self, arm: int, changes: bool) -> None:
+        """Give an arm the config that it has in the journal, with the values of the space."""
+        written = self.written[arm]
+        like_it = self._written_like.get(fingerprint(written), [])
+        if changes and len(like_it) > 1:
+            self._propose()  # the journal does not tell them apart, so the sampler has to
+        next_one = self._chosen[-1:] if changes else []
+        order = [*next_one, self.configs[arm], *self._chosen, *self._spare]
+        found = next((config for config in order if _is_among(config, like_it)), None)
+        if found is None:
+            found = recalled(self.space, written)
+        if found is None:
+            raise DrawnOtherwise(arm, written)
+        if found is not self.configs[arm]:
+            self._give(arm, found)
+
+    def _give(self, arm: int, config: dict[str, Any]) -> None:
+        """Let an arm begin with this config, and not with its own, which is spare now."""
+        self._chosen = [one for one in self._chosen if one is not config]
+        self._spare = [one for one in self._spare if one is not config]
+        self._spare.append(self.configs[arm])
+        self._given.append(config)
+        self.configs[arm] = config
 
     def tell(self, event: Told) -> None:
         """Pass it on to the policy, and keep it for the sampler."""
@@ -121,13 +169,6 @@ class SampledPolicy(Policy):
         self._in_flight.discard(arm)
         finite = isinstance(event, Loss) and is_healthy(event)
         self._seen[arm, upto] = event.value if isinstance(event, Loss) and finite else inf
-
-    def confirm(self, event: Event) -> None:
-        """Refuse an arm of the journal that has another config there."""
-        if isinstance(event, Pull) and event.config is not None:
-            said, drawn = readable(event.config), readable(self.configs[event.arm])
-            if said != drawn:
-                raise DrawnOtherwise(event.arm, said, drawn)
 
     @property
     def recommendation(self) -> int | None:
@@ -143,3 +184,8 @@ class SampledPolicy(Policy):
         """Let the policy continue with a larger budget."""
         assert isinstance(self.policy, Extendable), "a search by any other is not extended"
         self.policy.extend(budget)
+
+
+def _is_among(config: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether it is one of them, and not only equal to one."""
+    return any(config is other for other in others)

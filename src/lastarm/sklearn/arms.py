@@ -44,7 +44,7 @@ def policy_and_configs(
 def _suggested(
     arms: int, budget: int | None, max_pulls: int | None, eta: Number
 ) -> dict[str, int]:
-    """What is left out of budget and horizon. The horizon is an even share of the budget."""
+    """The budget and the horizon, if they are left out: the horizon is a rung's share."""
     if max_pulls is not None:
         most = whole_number("max_pulls", max_pulls, 1, "the most pulls that one setting may get")
         return {"budget": max(1, arms * most // PART_OF_ALL)}
@@ -56,8 +56,8 @@ def _suggested(
 
 
 def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
-    """So many configs, or all there are."""
-    n_arms = whole_number("n_arms", n_arms, 1, "how many settings are tried")
+    """`n_arms` configs, or all configs if there are fewer."""
+    n_arms = whole_number("n_arms", n_arms, 1, "how many configs are tried")
     most = size(space)
     arms = n_arms if most is None else min(n_arms, most)
 
@@ -73,8 +73,7 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
     configs = draw(space, arms, seed)
     if arms < n_arms:
         warnings.warn(
-            f"there are only {arms} settings to choose from, fewer than n_arms={n_arms}: all of "
-            "them are tried",
+            f"there are only {arms} configs, fewer than n_arms={n_arms}: all of them are tried",
             stacklevel=4,
         )
     return configs

@@ -6,7 +6,7 @@ the losses of earlier arms belongs to `lastarm.samplers`.
 """
 
 from lastarm.space.domains import Choice, Integer, LogUniform, Uniform
-from lastarm.space.draw import describe, domains, draw, size, spare
+from lastarm.space.draw import describe, domains, draw, recalled, size, spare
 from lastarm.space.spaces import Configs, Grid, Space
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "describe",
     "domains",
     "draw",
+    "recalled",
     "size",
     "spare",
 ]

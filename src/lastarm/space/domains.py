@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lastarm.arguments import as_float, whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.plain import as_python, described, identity
+from lastarm.plain import as_python, described, identity, readable
 
 
 class Domain(ABC):
@@ -35,6 +35,10 @@ class Domain(ABC):
     def describe(self) -> dict[str, Any]:
         """The domain as JSON; domains that differ are described differently."""
 
+    def recalled(self, written: Any) -> list[Any]:
+        """Its values that `readable` writes like this: one, none or several."""
+        return [written] if type(written) in (int, float, list) else []
+
 
 class Finite(Domain):
     """A domain whose values can be counted."""
@@ -49,6 +53,10 @@ class Finite(Domain):
     @abstractmethod
     def values(self) -> list[Any]:
         """All values, in order."""
+
+    def recalled(self, written: Any) -> list[Any]:
+        """Its values that are written like this."""
+        return [v for v in self.values() if identity(readable(v)) == identity(written)]
 
     def weights(self) -> NDArray[np.float64]:
         """How likely each of `values()` is."""
@@ -78,6 +86,10 @@ class Uniform(Domain):
     def describe(self) -> dict[str, Any]:
         """Its ends."""
         return {"uniform": [self.low, self.high]}
+
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +121,10 @@ class LogUniform(Domain):
     def describe(self) -> dict[str, Any]:
         """Its ends."""
         return {"log-uniform": [self.low, self.high]}
+
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,10 @@ class Integer(Finite):
     def describe(self) -> dict[str, Any]:
         """Its ends and its scale."""
         return {"integer": [self.low, self.high]} | ({"log": True} if self.log else {})
+
+    def recalled(self, written: Any) -> list[int]:
+        """The number itself."""
+        return [written] if type(written) is int and self.low <= written <= self.high else []
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

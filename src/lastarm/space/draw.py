@@ -8,7 +8,7 @@ from typing import Any
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.plain import config_identity
+from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.space.domains import Constant
 from lastarm.space.spaces import SHUFFLED, AnyOf, Configs, Grid, Space
 
@@ -96,6 +96,26 @@ def spare(
     taken = set(map(config_identity, configs))
     others = (c for c in _read(space).configs(seed, set()) if config_identity(c) not in taken)
     return list(islice(others, count))
+
+
+def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The config of a space that a journal has in `readable` form, with the values of the space.
+
+    It is None if there is no such config in the space, or if there are several.
+
+    >>> recalled({"act": [max, min], "rate": 0.5}, {"act": "builtins.min", "rate": 0.5})
+    {'act': <built-in function min>, 'rate': 0.5}
+    """
+    read, found = _read(space), []
+    if isinstance(read, Configs):
+        same = fingerprint(written)
+        found = [dict(config) for config in read.parts if fingerprint(readable(config)) == same]
+    else:
+        for part in read.parts:
+            values = {name: part[name].recalled(written.get(name)) for name in part}
+            if part.keys() == written.keys() and all(len(each) == 1 for each in values.values()):
+                found.append({name: each[0] for name, each in values.items()})
+    return found[0] if len(found) == 1 else None
 
 
 def size(space: Space) -> int | None:

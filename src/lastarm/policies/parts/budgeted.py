@@ -24,7 +24,7 @@ Curves = Mapping[int, Sequence[tuple[int, float]]]
 
 
 class Facts:
-    """What one has to know of a policy to tell of a search by it; here, what is true of most."""
+    """What the report and the command have to know of a policy; the defaults hold for most."""
 
     has_rungs: ClassVar[bool] = True  # whether it compares arms that it brought to one level
     drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
@@ -68,7 +68,7 @@ class Budgeted(Facts, Policy):
         return before
 
     def least_budget(self, arms: int) -> int:
-        """The least budget for so many arms: one pull each, unless a policy needs more or less."""
+        """The least budget for this number of arms: one pull each, unless a policy says more."""
         return arms
 
     def plan(self) -> Plan:
@@ -78,7 +78,7 @@ class Budgeted(Facts, Policy):
         return Plan.of(dataclasses.replace(self))
 
     def most_observations(self) -> int:
-        """How many losses it may look at: no more than it makes pulls, unless it knows better."""
+        """How many losses it may look at. This is the number of pulls, or a bound of its own."""
         return self.budget
 
     def plan_remarks(self, plan: Plan) -> list[str]:
@@ -130,9 +130,9 @@ class InRounds(Rounds, Budgeted):
     def extend(self, budget: int) -> None:
         """Run the algorithm again, now that it has ended, with a larger budget.
 
-        Arms go on from where they are, and one that is already far enough is neither pulled nor
-        looked at. What was booked before counts, also for arms that are dropped sooner this time;
-        where a round would then exceed the budget, what is left is spent on it, and it ends.
+        Arms continue from where they are, and one that is already far enough is neither pulled nor
+        looked at. What was booked before counts, also for arms that are dropped earlier this time.
+        If a round would therefore exceed the budget, what is left is spent on it, and it ends.
 
         >>> from lastarm import Loss, SuccessiveHalving
         >>> policy = SuccessiveHalving(arms=2, budget=8)
@@ -161,6 +161,6 @@ class InRounds(Rounds, Budgeted):
         """The rounds, from the beginning, for two arms or more."""
 
     def only_arm(self) -> Algorithm:
-        """With nothing to choose, the arm gets the whole budget."""
+        """There is nothing to choose, so the arm gets the whole budget."""
         yield [Pull(0, upto=self.budget)]
         return 0
