@@ -52,11 +52,18 @@ def one_of(name: str, value: Any, names: Iterable[str], meaning: str) -> str:
     names = list(names)
     if isinstance(value, str) and value in names:
         return value
-    close = difflib.get_close_matches(str(value), names, n=1)
-    way_out = f"Use one of {', '.join(names)}"
-    if close:
-        way_out = f"Did you mean {close[0]!r}? {way_out}"
+    way_out = f"{did_you_mean(value, names)}Use one of {', '.join(names)}"
     raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
+
+
+def did_you_mean(value: Any, names: Iterable[str]) -> str:
+    """A question about a name that is misspelled, to put before the way out; or nothing.
+
+    >>> did_you_mean("proceses", ["serial", "processes"])
+    "Did you mean 'processes'? "
+    """
+    close = difflib.get_close_matches(str(value), list(names), n=1)
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def time_limit(name: str, value: Any, meaning: str) -> float:

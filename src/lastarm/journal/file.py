@@ -32,7 +32,10 @@ from lastarm.journal.lock import held, try_to_lock
 
 
 class Journal:
-    """The events of one search, open for writing. Created if it is not there, else resumed.
+    """The events of one search, open for writing. The file is created if it does not exist.
+
+    :param path: the file.
+    :param opened: the header. It is written into a new journal, and compared with an old one.
 
     >>> import tempfile
     >>> from lastarm.events import Pull
@@ -158,7 +161,10 @@ class Unwritten:
 
 
 def read(path: str | Path) -> list[Event]:
-    """The events of a journal; nothing is changed, and another process may be writing to it."""
+    """The events of a journal. Nothing is changed, and another process may be writing to it.
+
+    :param path: the file.
+    """
     path, why = Path(path), "it is not a file, but a folder, a pipe or a device"
     try:
         if path.is_file() or not path.exists():  # a pipe or a device may have no end

@@ -31,7 +31,17 @@ def header(
     recommend: str,
     sampler: Sampler | None,
 ) -> Opened:
-    """The header of a search that begins here and now."""
+    """The header of a search that begins here and now.
+
+    :param seed: the seed of the search.
+    :param policy: it decides. Its name, version and arguments are in the header.
+    :param space: what configs are drawn from.
+    :param configs: those that were drawn. The header has their fingerprint.
+    :param trainer: its kind, its version and its own fingerprint are in the header.
+    :param recommend: "latest" or "best".
+    :param sampler: what chooses configs, if they are not all drawn. The header has the versions of
+        the packages that it uses.
+    """
     packages = ["lastarm", *(sampler.packages if sampler else ())]
     version = importlib.import_module("importlib.metadata").version  # which takes time to import
     kind: dict[str, Any] = {"kind": type(trainer).__qualname__}

@@ -15,8 +15,8 @@ def replay(
 ) -> tuple[dict[Pull, int], deque[int], list[Pull]]:
     """Walk a fresh policy through what happened.
 
-    - `events`: those of the journal, in order.
-    - `policy`: one that was not asked yet, with the budget that the search began with.
+    :param events: those of the journal, in order.
+    :param policy: one that was not asked yet, with the budget that the search began with.
 
     Returns the pulls in flight at the end, the oldest first, each with the number of its attempts
     that have failed; the larger budgets that wait until the policy has finished with its own; and

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Union, cast
 
-from lastarm.arguments import whole_number
+from lastarm.arguments import did_you_mean, whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.runners.batched import Batched
 from lastarm.runners.processes import Processes
@@ -67,7 +67,7 @@ def chosen_runner(
         return Batched
     if callable(runner):
         return runner
-    rule = "it says where pulls run"
-    names = '"serial", "processes", "batched", "ray"'
-    way_out = f"Use {names}, a Dask client, or a function that makes a runner"
-    raise InvalidArgument.of("runner", runner, rule, way_out)
+    names = ["serial", "processes", "batched", "ray"]
+    way_out = f"Use {', '.join(names)}, a Dask client, or a function that makes a runner"
+    way_out = f"{did_you_mean(runner, names)}{way_out}"
+    raise InvalidArgument.of("runner", runner, "it says where pulls run", way_out)

@@ -20,6 +20,7 @@ from pathlib import Path
 from string import Formatter
 from typing import IO, Any
 
+from lastarm.arguments import did_you_mean
 from lastarm.errors import InvalidArgument, LastarmError
 from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
@@ -133,8 +134,8 @@ class Program:
             )
         if unknown := [name for name in self._names if name not in known]:
             raise InvalidArgument(
-                f"{{{unknown[0]}}} is not known. Use {', '.join(known)} in braces, or write {{{{ "
-                "and }} for literal braces.",
+                f"{{{unknown[0]}}} is not known. {did_you_mean(unknown[0], known)}Use "
+                f"{', '.join(known)} in braces, or write {{{{ and }}}} for literal braces.",
                 argument="argv",
                 given=self.argv,
             )
