@@ -519,18 +519,22 @@ def test_a_worker_that_freezes_while_it_starts_is_given_up(
     frozen: list[int] = []
 
     class Frozen(Processes):
-        """Its first worker is frozen at once."""
+        """Its first worker is frozen at once; the next may be slow, as on a busy machine."""
 
         def _worker(self, number: int) -> Any:
             worker = super()._worker(number)
             if not frozen:
                 frozen.append(worker._process.pid)
                 os.kill(frozen[0], signal.SIGSTOP)
+            else:
+                monkeypatch.setattr("lastarm.runners.processes.STARTING", 60.0)
+                self._limit = 60.0
             return worker
 
     limits = Configs([{"limit": k / 10} for k in range(4)])
     policy = UniformAllocation(4, 8)
     found = search(
-        Drifting(), limits, policy=policy, runner=partial(Frozen, workers=2, pull_seconds=2.0)
+        Drifting(), limits, policy=policy, runner=partial(Frozen, workers=1, pull_seconds=2.0)
     )
+    assert frozen
     assert found.digest == search(Drifting(), limits, policy=policy).digest

@@ -41,6 +41,7 @@ print(json.dumps({"loss": abs(x * x - 2), "x": x}) if does != ["number"] else ab
 
 MODULE = """
 import time
+from pathlib import Path
 class Root:
     def start(self, config, seed):
         return [config["step"], 1.0]
@@ -206,7 +207,7 @@ def test_what_cannot_be_tuned_is_said_in_a_line(
     assert not Path("tally").exists()
 
 
-def slow(pause: float) -> list[str]:
+def slow(pause: object) -> list[str]:
     Path("slow.py").write_text(MODULE.replace("PAUSE", f"{pause}"))
     return [*LASTARM, *TUNE, "--journal", "j.jsonl", "slow:root"]
 
@@ -318,15 +319,20 @@ def test_show_never_loads_a_state_and_never_shows_control_characters(
 
 
 def test_watch_follows_a_running_search_to_its_end() -> None:
-    with subprocess.Popen(slow(0.1), stdout=subprocess.DEVNULL) as started:
+    with subprocess.Popen(
+        slow("0 if Path('seen').exists() else 1"), stdout=subprocess.DEVNULL
+    ) as tune:
         while not Path("j.jsonl").exists():
             time.sleep(0.01)
-        watched = subprocess.run(
-            [*LASTARM, "show", "j.jsonl", "--watch"], capture_output=True, text=True, check=True
-        )
-        assert started.wait() == 0
-    assert "running" in watched.stdout
-    assert "complete" in watched.stdout
+        watch = [*LASTARM, "show", "j.jsonl", "--watch"]
+        with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout
+            assert any("running" in line for line in watching.stdout)
+            Path("seen").touch()
+            assert any("complete" in line for line in watching.stdout)
+            watching.communicate()
+        assert watching.returncode == 0
+        assert tune.wait() == 0
 
 
 SLEEPER = """#!/bin/sh
