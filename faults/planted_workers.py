@@ -56,7 +56,7 @@ def ties_by_arrival() -> Iterator[None]:
 
     told = "for arm in self._losses if arm in self._round"
     with (
-        mutated(Rounds, "_next_round", "for arm in self._round if arm in self._losses", told),
+        mutated(Rounds, "_resumed", "for arm in self._round if arm in self._losses", told),
         patch.object(successive_halving, "ranking", ranking),
     ):
         yield

@@ -1,10 +1,13 @@
 """Checkpoints: trained states survive, and whatever befalls them changes no answer."""
 
 import errno
+import itertools
 import os
 import pickle
 import shutil
 import stat
+import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, search
-from lastarm.checkpoints import StateFolder
+from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllocation, search
+from lastarm.checkpoints import Index, StateFolder, folder
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal import read
@@ -302,6 +305,63 @@ def test_a_full_disk_stops_the_search_with_its_path_and_it_can_be_resumed(
     assert stopped.value.path.name == "arm-7-at-15.state"
     result, _ = resumed(path)
     assert result.digest == WHOLE.digest
+
+
+def test_the_batched_runner_syncs_the_states_of_a_group_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: Counter[str] = Counter()
+
+    def counted(name: str, sync: Any) -> Any:
+        def count(path: Path) -> None:
+            synced[name] += 1
+            sync(path)
+
+        return count
+
+    for name in ("sync_file", "sync_folder"):
+        monkeypatch.setattr(folder, name, counted(name, getattr(folder, name)))
+    arms, path = Configs([{"limit": k / 100} for k in range(64)]), tmp_path / "j.jsonl"
+    found = partial(search, Counting(), arms, policy=UniformAllocation(64, 64))
+    result = found(runner="batched", journal=path)
+    assert result.digest == found().digest
+    assert synced == {"sync_file": 64, "sync_folder": 2}, "the folder, and once the one it is in"
+    assert len(list(states(path).iterdir())) == 64
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_states_that_are_furthest_behind_leave_the_disk_first(
+    tmp_path: Path, seed: int
+) -> None:
+    index = Index(StateFolder(tmp_path, Counting(), durable=False), disk=5)
+    random = np.random.default_rng(seed)
+    reached: dict[int, int] = {}
+    kept: dict[int, tuple[int, float]] = {}  # by arm, as the rule says it
+    for _ in range(60):
+        arm, value = int(random.integers(9)), float(random.choice([0.0, 0.5, 1.0, np.nan]))
+        level = reached[arm] = reached.get(arm, 0) + int(random.integers(1, 4))
+        index.add(Loss(Pull(arm, level), value, saved=Saved("", 1)))
+        kept[arm] = level, np.inf if np.isnan(value) else value
+        if len(kept) > 5:
+            del kept[max(kept, key=lambda arm: (-kept[arm][0], kept[arm][1], arm))]
+        assert {arm: found[0] for arm in range(9) if (found := index.latest(arm))} == {
+            arm: level for arm, (level, _) in kept.items()
+        }
+
+
+def test_making_room_on_the_disk_takes_no_longer_with_many_states(tmp_path: Path) -> None:
+    def calls(arms: int) -> int:
+        made = itertools.count()
+        index = Index(StateFolder(tmp_path, Counting(), durable=False), disk=arms // 2)
+        sys.setprofile(lambda *_: next(made) and None)
+        try:
+            for arm in range(arms):
+                index.add(Loss(Pull(arm, 1), 0.5, saved=Saved("", 1)))
+        finally:
+            sys.setprofile(None)
+        return next(made)
+
+    assert calls(800) < 6 * calls(200)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -9,11 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
@@ -25,7 +28,9 @@ from lastarm.errors import (
 )
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
+from lastarm.runners import Arms
 from lastarm.runners.processes.runner import STARTING
+from lastarm.runners.remote import load_trainer, pickled_trainer
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
@@ -69,6 +74,8 @@ class Ill:
                     os._exit(0)
                 case "die":
                     os.kill(os.getpid(), signal.SIGKILL)
+                case int(number):
+                    os.kill(os.getpid(), number)
                 case "hang":
                     time.sleep(600)
                 case "die once":
@@ -121,6 +128,14 @@ def test_all_arms_taking_their_workers_down_is_one_error_that_lists_the_causes(
     assert set(failed.value.causes) == {0, 1, 2}
     assert all("SIGKILL" in cause for cause in failed.value.causes.values())
     assert len(read(tmp_path / "j")) == 1 + 3 * 3 * 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="real-time signals are of Linux")
+def test_a_worker_that_a_signal_without_a_name_killed_is_its_arms_failure() -> None:
+    configs = Configs([{"loss": 0.0, "does": 40}, {"loss": 1.0}])
+    result = search(Ill(), configs, policy=UniformAllocation(2, 2), workers=2)
+    assert result.arm == 1
+    assert "signal 40" in result.failures[0].error
 
 
 def test_a_suspect_runs_alone_before_it_is_blamed(tmp_path: Path) -> None:
@@ -249,6 +264,30 @@ def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
         assert [type(event) for event in events[1:-1]] == [Pull, Loss] * 16
 
 
+def test_all_results_that_are_there_come_back_together() -> None:
+    arms = Arms(Ill(), [{"loss": 0.0}, {"loss": 1.0}])
+    with closing(Processes(arms, workers=2)) as runner:
+        while not all(worker.ready for worker in runner._workers.values()):
+            assert runner.wait(0.1) == []
+        for arm in (0, 1):
+            runner.start(Pull(arm, 1), 1)
+        while runner._messages.qsize() < 2:
+            time.sleep(0.01)
+        assert sorted(told.pull.arm for told in runner.wait(60)) == [0, 1]
+
+
+def test_a_result_comes_back_before_the_error_that_came_after_it(tmp_path: Path) -> None:
+    arms = Arms(Ill(), [{"loss": 0.0}])
+    with closing(Processes(arms, workers=1)) as runner:
+        runner.start(Pull(0, 1), 1)
+        while runner._messages.qsize() < 2:  # that it is ready, and the report
+            time.sleep(0.01)
+        runner._messages.put((None, CheckpointNotWritten(tmp_path, OSError())))
+        assert [told.pull.arm for told in runner.wait(60)] == [0]
+        with pytest.raises(CheckpointNotWritten):
+            runner.wait(60)
+
+
 def test_one_worker_is_asked_for_what_serial_is_also_by_a_policy_that_never_waits(
     tmp_path: Path,
 ) -> None:
@@ -375,6 +414,18 @@ def test_a_trainer_of_a_script_works_and_its_states_are_of_the_scripts_own_class
         for _ in range(2)
     ]
     assert len({digest for run in runs for digest in run.stdout.split()}) == 1
+
+
+def test_sending_a_trainer_registers_nothing_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("nowhere_to_be_found")
+    exec("class Trainer: pass", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    before = cloudpickle.list_registry_pickle_by_value()
+    pickled = pickled_trainer(module.Trainer())
+    assert cloudpickle.list_registry_pickle_by_value() == before
+    monkeypatch.delitem(sys.modules, module.__name__)
+    trainer, _ = load_trainer(pickled)
+    assert type(trainer).__name__ == "Trainer"
 
 
 def test_states_that_cannot_leave_their_worker_stay_with_it() -> None:

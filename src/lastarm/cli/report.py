@@ -23,16 +23,16 @@ from lastarm.result import Result
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="The page to write; an earlier report there is replaced, anything else is not.",
+    help="The page to write. An earlier report there is replaced, any other file is not.",
 )
 def report(journal: str, output: str) -> None:
-    """Write a search as one page of HTML, to be opened in any browser.
+    """Write a search as one page of HTML.
 
-    On it are the answer and what it cost, every learning curve, the rungs, the settings against
-    the loss, failures, and how safe the eliminations were; pick an arm to read its story. The page
-    is whole: it needs no network and no server.
+    The page shows the answer and what it cost, every learning curve, the rungs, the settings
+    against the loss, failures, and how safe the eliminations were. Pick an arm to read its story.
+    The page is one file for any browser, and needs no network and no server.
 
-    The journal is only read: nothing in it is executed, and its search may go on meanwhile.
+    The journal is only read: nothing in it is executed, and its search may be running meanwhile.
 
     Example: lastarm report search.jsonl -o report.html
     """

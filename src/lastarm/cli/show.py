@@ -39,13 +39,17 @@ MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     """Show a search: its arms, its rungs and what it has spent.
 
-    The journal is only read: no state is loaded, nothing in it is executed, and its search may go
-    on meanwhile.
+    The journal is only read: no state is loaded, nothing in it is executed, and its search may be
+    running meanwhile.
     """
     path = Path(journal)
     if as_json:
         if watch:
-            raise InvalidArgument("--json will not do with --watch. Leave one of them out.")
+            raise InvalidArgument(
+                "--json and --watch cannot be used together. Leave one of them out.",
+                argument="json",
+                given=True,
+            )
         display.print_json(_as_json(path, read(path)))
     elif not watch or not display.console.is_terminal:
         for events in _followed(path) if watch else [read(path)]:
@@ -57,7 +61,7 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
 
 
 def _followed(path: Path) -> Iterator[list[Event]]:
-    """The journal's events, each time that there are more, until its search has ended."""
+    """The events of the journal, whenever there are more, until its search has ended."""
     seen = 0
     while True:
         running = is_held(path)

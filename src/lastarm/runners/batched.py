@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,7 +39,8 @@ class Batched:
     alone. The time that training and looking took is divided evenly among the arms of a group.
 
     States stay in memory, in their batches. Where all states are saved, each arm's own is written
-    to the folder after every pull, so that a crash loses a group at most.
+    to the folder after every pull, and those of a group are synced together, so that a crash loses
+    a group at most.
     """
 
     def __init__(self, arms: Arms, *, group: int | None = None) -> None:
@@ -126,6 +128,9 @@ class _Performance:
         for task in self._tasks:
             if task.pull.arm in known:
                 told.append(self._observed(task, known[task.pull.arm]))
+        saved = [loss.pull for loss in told if isinstance(loss, Loss) and loss.saved]
+        if saved and self._arms.folder:
+            self._arms.folder.settle((pull, os.getpid()) for pull in saved)
         return told
 
     def _train(self) -> dict[int, BaseException]:
@@ -201,7 +206,7 @@ class _Performance:
         if not self._arms.folder or not self._arms.always:
             return None
         place = self._places[pull.arm]
-        return self._arms.folder.save(pull, self._trainer.take(place.batch, place.place))
+        return self._arms.folder.write(pull, self._trainer.take(place.batch, place.place))
 
     def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
         told = "".join(traceback.format_exception(error))[-65536:]

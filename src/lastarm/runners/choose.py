@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 AnyRunner = Union[Literal["serial", "processes", "batched", "ray"], MakeRunner, "Client", None]
+"""What performs pulls: a name, a Dask client, a function that makes a runner, or None: serial."""
 
 
 def chosen_runner(

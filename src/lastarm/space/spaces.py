@@ -155,6 +155,7 @@ class Configs:
 
 
 Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+"""What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
 
 
 def as_name(name: Any) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 Config = Mapping[str, Any]
+"""The hyperparameters of an arm: their names and values."""
+
 State = TypeVar("State")
 
 

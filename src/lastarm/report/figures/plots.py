@@ -52,9 +52,9 @@ class Plots:
     ('pulls of an arm', 'log')
     >>> axes.figure.savefig("curves.pdf")  # doctest: +SKIP
 
-    Each is drawn into the axes that it is given, in the caller's style, or else into a figure of
-    its own by pyplot, in the house's; and gives the axes back, to be changed and saved. Nothing is
-    shown. An axis is logarithmic where the numbers on it are far apart.
+    Each figure is drawn into the axes that it is given, in the caller's style. Without axes, it is
+    drawn into a new figure of pyplot, in the style of lastarm. It returns the axes, to be changed
+    and saved. Nothing is shown. An axis is logarithmic where the numbers on it are far apart.
     """
 
     def __init__(self, result: Result) -> None:
@@ -63,18 +63,22 @@ class Plots:
     def curves(self, ax: Axes | None = None) -> Axes:
         """The losses of every arm against its pulls, up to where it was dropped.
 
-        Above the axes is how many arms came to each level, or past it.
+        The numbers above the axes say how many arms came to each level, or past it.
+
+        :param ax: the axes to draw into.
         """
         with _drawing(ax) as axes:
             _draw_curves(axes, self._result)
         return axes
 
     def rungs(self, ax: Axes | None = None) -> Axes:
-        """How the arms became fewer: a bar a level, with the pulls and the time that it took.
+        """How the arms became fewer: a bar for each level, with the pulls and time that it took.
 
         Where there are many levels, those from one power of 2 to the next share a bar. An arm that
         was brought past a level without a stop there, as in a search that was extended, counts
         there too, as one that went on.
+
+        :param ax: the axes to draw into.
         """
         steps = _steps_of(self._result, most=MOST_BARS)
         with _drawing(ax) as axes:
@@ -108,6 +112,8 @@ class Plots:
         """The pulls of every arm, the most first: the area is what was spent.
 
         The dashed frame is what training all arms as far as the furthest would have taken.
+
+        :param ax: the axes to draw into.
         """
         result = self._result
         reached = _reached_by(result)
@@ -135,7 +141,10 @@ class Plots:
         return axes
 
     def importance(self, ax: Axes | None = None) -> Axes:
-        """How much of the arms' places each hyperparameter explains alone, by estimate."""
+        """How much of the arms' places each hyperparameter explains alone, by estimate.
+
+        :param ax: the axes to draw into.
+        """
         shares = importance(self._result.configs, self._result.curves)
         shown = list(shares.items())[:MOST_BARS]
         with _drawing(ax) as axes:
@@ -143,7 +152,7 @@ class Plots:
             for place, (_, share) in enumerate(shown):
                 axes.text(share + 0.01, place, f"{share:.2f}", va="center", fontsize="small")
             names = [short(name) for name, _ in shown]
-            axes.set_yticks(range(len(shown)), names, parse_math=False)  # names are anybody's
+            axes.set_yticks(range(len(shown)), names, parse_math=False)  # names come from users
             axes.set_ylim(max(len(shown), FEW_BARS) - 0.5, -0.5)
             axes.set_xlim(0, 1.1)
             axes.grid(visible=False, axis="y")
@@ -155,9 +164,13 @@ class Plots:
     ) -> Axes:
         """The lowest loss so far against the pulls spent, of this search and of others.
 
-        They are named by the keys of `others`, and this one by `name` or else by its policy. The
-        mark at the end is the loss of what is recommended. It is above the line where a loss rose
-        with more training: recommended is an arm as it is now, unless recommend="best" was asked.
+        The mark at the end is the loss of the recommended arm. It is above the line where a loss
+        rose with more training: an arm is recommended as it is now, unless the search had
+        recommend="best".
+
+        :param others: other results, by their names.
+        :param name: the name of this one; left out, that of its policy.
+        :param ax: the axes to draw into.
         """
         policy = str(self._result.policy.get("name", "this search"))
         own = name or (LOOKS[policy].label if policy in LOOKS else policy)

@@ -132,7 +132,7 @@ function auditChart() {
   return draw("audit-chart", "What dropped arms lacked, against how far others still moved", {
     height: 280,
     encoding: {
-      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "dropped after so many pulls",
+      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "pulls when it was dropped",
         axis: { ...levelTicks(), grid: false } },
       y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "would have had to fall by", axis: ticks(margin, 5) },
     },

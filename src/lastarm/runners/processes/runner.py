@@ -84,6 +84,7 @@ class Processes:
             switch_seconds=arms.switch_seconds,
         )
         self._false_starts = 0
+        self._error: Exception | None = None
         self._scratch = tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True)
         try:
             trainer = pickled_trainer(arms.trainer)
@@ -114,13 +115,22 @@ class Processes:
             self._dispatch()
 
     def wait(self, seconds: float) -> list[Told]:
-        """What has come back."""
+        """What has come back: all of it, so that the journal is synced once for many losses."""
+        if self._error:
+            raise self._error
         deadline = min(worker.since + self._limit for worker in self._workers.values())
         results, self._unsent = self._unsent, []
-        with suppress(queue.Empty):
+        try:
             patience = 0.0 if results else max(0.0, min(seconds, deadline - monotonic()))
             results += self._take(*self._messages.get(timeout=patience))
-        results += self._give_up_the_late()
+            while True:
+                results += self._take(*self._messages.get_nowait())
+        except queue.Empty:
+            results += self._give_up_the_late()
+        except Exception as error:
+            if not results:
+                raise
+            self._error = error  # for the next time, so that these results count
         self._dispatch()
         return results
 

@@ -124,7 +124,12 @@ class WorkerProcess:
         if self._process.poll() is None:
             self.kill()
         code = self._process.wait()
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        if code >= 0:
+            return f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:  # a real-time signal, which has no name
+            return f"killed by signal {-code}"
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin
