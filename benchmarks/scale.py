@@ -262,7 +262,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--rungs", type=int, default=8, help="the size: 3^RUNGS arms for halving. [default: 8]"
     )
-    parser.add_argument("--seeds", type=int, default=3, help="medians of this number. [default: 3]")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the medians. [default: 3]")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there.")
     given = parser.parse_args(arguments)
     plain = given == parser.parse_args([])
