@@ -666,6 +666,55 @@ def test_a_state_that_a_pull_has_changed_is_not_gone_on_from_again(both: Client)
     assert values[0] == values[1]
 
 
+SCRIPT = """
+class State:
+    def __init__(self, x):
+        self.x = x
+
+class Trainer:
+    def start(self, config, seed):
+        return State(config["x"])
+
+    def train(self, state, pulls):
+        copied = pickle.loads(pickle.dumps(state))  # by reference, as programs do
+        assert type(state) is type(copied) is State
+        return State(copied.x / 2**pulls)
+
+    def loss(self, state):
+        return state.x
+"""
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_scripts_whose_classes_have_the_same_names_do_not_meet(
+    both: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
+) -> None:
+    scripts: list[dict[str, Any]] = [{"__name__": "__main__", "pickle": pickle} for _ in range(2)]
+
+    def run(number: int, on_event: Any = None) -> Any:
+        exec(SCRIPT, script := scripts[number])
+        with monkeypatch.context() as patch:
+            for name in ("State", "Trainer"):
+                patch.setattr(sys.modules["__main__"], name, script[name], raising=False)
+            found = search(
+                script["Trainer"](),
+                {"x": Uniform(0.1, 0.9)},
+                policy=SuccessiveHalving(8, 48),
+                runner=both,
+                journal=tmp_path / f"{number}.jsonl" if saved else None,
+                checkpoints=Checkpoints(memory=0) if saved else True,
+                on_event=on_event,
+            )
+            assert found.failures == {}
+            assert type(found.state) is script["State"]
+            return found.digest
+
+    first = run(0, At(24, lambda: run(1)))
+    assert first == run(1)
+    left = both.run(lambda: {"State", "Trainer"} & vars(sys.modules["__main__"]).keys())
+    assert set().union(*left.values()) == set()
+
+
 INTERRUPTED = """
 import signal, sys, time
 from distributed import Client, LocalCluster

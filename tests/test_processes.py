@@ -13,8 +13,10 @@ from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
@@ -28,6 +30,7 @@ from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
 from lastarm.runners import Arms
 from lastarm.runners.processes.runner import STARTING
+from lastarm.runners.remote import load_trainer, pickled_trainer
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
@@ -411,6 +414,18 @@ def test_a_trainer_of_a_script_works_and_its_states_are_of_the_scripts_own_class
         for _ in range(2)
     ]
     assert len({digest for run in runs for digest in run.stdout.split()}) == 1
+
+
+def test_sending_a_trainer_registers_nothing_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("nowhere_to_be_found")
+    exec("class Trainer: pass", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    before = cloudpickle.list_registry_pickle_by_value()
+    pickled = pickled_trainer(module.Trainer())
+    assert cloudpickle.list_registry_pickle_by_value() == before
+    monkeypatch.delitem(sys.modules, module.__name__)
+    trainer, _ = load_trainer(pickled)
+    assert type(trainer).__name__ == "Trainer"
 
 
 def test_states_that_cannot_leave_their_worker_stay_with_it() -> None:

@@ -374,7 +374,7 @@ def test_configs_that_are_not_among_the_candidates_are_values_of_the_space_again
     monkeypatch.setattr("lastarm.samplers.sampled_policy.CANDIDATES", 3)
     with pytest.raises(DrawnOtherwise) as refusal:  # which of the two it was is not known
         run(sampler=Farthest())
-    assert refusal.value.written["of"] == [1, 2]  # type: ignore[index]
+    assert refusal.value.written["of"] == [1, 2]
     assert 0 <= refusal.value.arm < 32
 
 

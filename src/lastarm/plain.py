@@ -98,9 +98,12 @@ def _canonical(value: Any) -> Any:
             return ["list", *(_canonical(item) for item in value)]
     if "<" in getattr(value, "__qualname__", "<unnamed>"):
         raise InvalidArgument(
-            f"{value!r} cannot be in the config of a search with a journal: a "
+            f"{shown(value)} cannot be in the config of a search with a journal: a "
             f"{type(value).__name__} may be another one when the search is resumed. Use numbers, "
-            "strings, lists, dicts, arrays, or functions and classes that have a name in a module."
+            "strings, lists, dicts, arrays, or functions and classes that have a name in a "
+            "module.",
+            argument="config",
+            given=value,
         )
     return ["named", value.__module__, value.__qualname__]
 

@@ -287,7 +287,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         begun.journal.sync()
         begun.count(closed)
     elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
-        raise ReplayDiverged(len(begun.journal.events), ledger.closed, found)
+        raise ReplayDiverged(len(begun.journal.events), ledger.closed, f"recommends {found}")
     return Result.from_ledger(
         ledger,
         found,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lastarm.arguments import one_of, time_limit
-from lastarm.errors import InvalidArgument, short
+from lastarm.errors import InvalidArgument, shown
 from lastarm.policies import POLICIES
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.budgeted import Budgeted, Facts
@@ -58,7 +58,7 @@ def choose(
     else:
         _require_policy(policy)
         if given:
-            listed = ", ".join(f"{name}={short(value)}" for name, value in given.items())
+            listed = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
             argument, number = next(iter(given.items()))
             raise InvalidArgument(
                 f"{listed} cannot be used with policy={policy!r}, which has numbers of its own. "

@@ -55,45 +55,60 @@ class Script:
     """The classes that the main script of a search defines, in a process that is not that script.
 
     States of these classes are pickled by reference, as `__main__.State`, so that the script finds
-    its own class when it loads them. So they have to be in `__main__` where states are pickled and
-    loaded. A process that works for one search `keeps` them there. A process that works for many
-    has them `in_place` while it pickles or loads, because scripts use the same names.
+    its own class when it loads them. So the classes have to be in `__main__` where states are
+    pickled and loaded, and a trainer may count on it as well. A worker process that works for one
+    search gets them for good (`keep`). One that works for many searches has them while a pull runs
+    (`present`), and because scripts may use the same names, only them while a state is pickled or
+    loaded (`alone`).
     """
 
     def __init__(self, classes: Mapping[str, type]) -> None:
         self._classes = classes
 
     def keep(self) -> None:
-        """Put the classes into `__main__`, in place of what is there by these names."""
+        """Put the classes into `__main__`."""
         vars(sys.modules["__main__"]).update(self._classes)
 
-    def remove(self) -> None:
-        """Remove the classes from `__main__`, unless another script's are there by now."""
+    @contextmanager
+    def present(self) -> Iterator[None]:
+        """Within, the classes are in `__main__`, unless another script comes and has the same."""
         with _main_lock:
-            main = vars(sys.modules["__main__"])
-            for name, kind in self._classes.items():
-                if main.get(name) is kind:
-                    del main[name]
+            self._enter()
+        try:
+            yield
+        finally:
+            with _main_lock:
+                self._leave()
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Within, the classes are in `__main__`, and those of other scripts are not."""
+    def alone(self) -> Iterator[None]:
+        """Within, the classes are in `__main__`, and no other script comes."""
         if not self._classes:
             yield
             return
-        with _main_lock:
-            main = vars(sys.modules["__main__"])
-            before = {name: main[name] for name in self._classes if name in main}
-            main.update(self._classes)
-            try:
-                yield
-            finally:
-                for name in self._classes.keys() - before:
-                    main.pop(name, None)
-                main.update(before)
+        with _main_lock, self.present():
+            yield
+
+    def _enter(self) -> None:
+        main = vars(sys.modules["__main__"])
+        for name, kind in self._classes.items():
+            _present.setdefault(name, [main.get(name, _ABSENT)]).append(kind)
+            main[name] = kind
+
+    def _leave(self) -> None:
+        main = vars(sys.modules["__main__"])
+        for name, kind in self._classes.items():
+            _present[name].remove(kind)
+            main[name] = _present[name][-1]
+            if main[name] is _ABSENT:
+                del main[name]
+            if len(_present[name]) == 1:
+                del _present[name]
 
 
 _main_lock = threading.RLock()
+_present: dict[str, list[Any]] = {}  # name → what was in `__main__` before, then those present
+_ABSENT = object()
 
 
 def pickled_trainer(trainer: Any) -> bytes:

@@ -31,7 +31,7 @@ from lastarm.runners.dask.cluster import ANSWER, Workers
 from lastarm.runners.dask.worker import Begun, Errand, perform
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms
-from lastarm.runners.remote import Kit, Report, amounts, sendable
+from lastarm.runners.remote import Kit, Report, Script, amounts, sendable
 from lastarm.runners.turns import Turns, failed
 
 SHORT = 0.25  # seconds of a pull that does not wait for Dask's messages
@@ -218,7 +218,7 @@ class Dask:
         home = self._homes.of(pull.arm, self._workers)
         if saved is None and home and home.level == pull.upto and home.movable:
             with suppress(Exception):  # then it is not available
-                return home.state.result(timeout=30).state
+                return home.state.result(timeout=30).take(Script({}))
         return saved
 
     def close(self) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
+from contextlib import suppress
 from math import inf
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
@@ -16,10 +18,10 @@ from distributed import get_worker
 
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import WorkersNotStarted
-from lastarm.events import Pull, Told
+from lastarm.events import Pull, Saved, Told
 from lastarm.runners.dask import compat
 from lastarm.runners.performer import Performer, Task
-from lastarm.runners.remote import Kit, Report, load_trainer
+from lastarm.runners.remote import Kit, Report, Script, load_trainer
 from lastarm.runners.states import States, packed, size_of
 
 
@@ -48,33 +50,55 @@ class Boxed:
     """A state that Dask may move: it comes out as it went in, to the last bit of its losses.
 
     Dask's own way of moving arrays leaves them read-only, or not aligned in memory, and then their
-    sums are rounded differently.
-
-    It is taken out once, because a pull may change it in place.
+    sums are rounded differently. So it is moved as a pickle, which is loaded when it is taken out,
+    with the classes of its script. It is taken out once, because a pull may change it in place.
     """
 
-    def __init__(self, state: Any, size: int, *, taken: bool = False) -> None:
-        self.state, self.taken = state, taken
-        self._size = size
+    def __init__(self, state: Any, size: int, script: Script) -> None:
+        self.taken = False
+        self._state, self._size, self._script = state, size, script
+        self._pickled: bytes | None = None
 
-    def take(self) -> Any:
+    def take(self, script: Script) -> Any:
         """The state, for a pull to go on from."""
-        self.taken, state, self.state = True, self.state, None
-        return state
+        self.taken, self._script = True, script
+        state, pickled = self._state, self._pickled
+        self._state = self._pickled = None
+        if pickled is None:
+            return state
+        with script.alone():
+            return pickle.loads(pickled)
 
     def __sizeof__(self) -> int:
         return self._size
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        pickled = packed(self.state)
+    def __getstate__(self) -> dict[str, Any]:
+        pickled = self._pickled
+        if pickled is None:
+            with self._script.alone():
+                pickled = packed(self._state)
         if pickled is None:
             raise pickle.PicklingError("the state cannot leave this process")
         # If it was taken meanwhile, in another thread, what was pickled may be half changed.
-        return _unboxed, (pickled, self._size, self.taken)
+        return {"taken": self.taken, "_state": None, "_size": self._size, "_pickled": pickled}
 
 
-def _unboxed(pickled: bytes, size: int, taken: bool) -> Boxed:
-    return Boxed(pickle.loads(pickled), size, taken=taken)
+class SharedFolder(StateFolder):
+    """A folder of states in a process that works for many searches."""
+
+    def __init__(self, path: Path, trainer: Any, script: Script, *, durable: bool) -> None:
+        super().__init__(path, trainer, durable=durable)
+        self._script = script
+
+    def write(self, pull: Pull, state: Any) -> Saved | None:
+        """Write a state."""
+        with self._script.alone():
+            return super().write(pull, state)
+
+    def load(self, pull: Pull, saved: Saved) -> Any:
+        """The state that was saved."""
+        with self._script.alone():
+            return super().load(pull, saved)
 
 
 def perform(
@@ -85,66 +109,73 @@ def perform(
     errand: Errand,
 ) -> None:
     """Train and look, leave the state here for the client, and tell it what became of the pull."""
-    worker = get_worker()
+    worker, loaded = get_worker(), load(kit)
     before = None
     if boxed and carried and not boxed.taken:
-        before = Carried(carried[0], boxed.take(), carried[1])
+        with suppress(Exception):  # a state that cannot be loaded here is trained again
+            before = Carried(carried[0], boxed.take(loaded.script), carried[1])
     if errand.timed:
-        loaded(kit)
         worker.log_event(kit.identity, pickle.dumps((errand.key, Begun())))
-    told, after = carried_on(kit, pickle.loads(sent), before, worker.id)
+    told, after = carried_on(loaded, pickle.loads(sent), before, worker.id)
     if not compat.is_wanted(worker, errand.key):
         return
     report = Report(told)
     if after is not None:
-        boxed = Boxed(after.state, sizeof(after.state))
+        boxed = Boxed(after.state, sizeof(after.state), loaded.script)
         compat.leave(worker, errand.state, boxed, errand.client)
         report = Report(told, after.level, after.movable)
     worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
 
 
 def carried_on(
-    kit: Kit, task: Task, carried: Carried | None, worker: str
+    loaded: Loaded, task: Task, carried: Carried | None, worker: str
 ) -> tuple[Told, Carried | None]:
     """Train and look, going on from the state that was carried here, if any.
 
     Returned are what became of the pull, and the state for the next pull to go on from.
     """
-    trainer, folder = loaded(kit)
-    states = States(folder, memory=inf, always=True)
+    states = States(loaded.folder, memory=inf, always=True)
     arm = task.pull.arm
     if carried:
         states.put_back(Pull(arm, carried.level), carried.state)
-    told = Performer(trainer, states).perform(task, worker)
-    held = states.held(arm)
-    if held is None:
-        return told, None
-    movable = carried.movable if carried else size_of(held.state) > 0
+    with loaded.script.present():
+        told = Performer(loaded.trainer, states).perform(task, worker)
+        held = states.held(arm)
+        if held is None:
+            return told, None
+        movable = carried.movable if carried else size_of(held.state) > 0
     return told, Carried(held.level, held.state, movable)
+
+
+class Loaded(NamedTuple):
+    """A kit in a thread of a worker: the trainer, and the folder of states if it is seen here."""
+
+    trainer: Any
+    script: Script
+    folder: StateFolder | None
 
 
 class _Kits(threading.local):
     """The last few that were loaded in a thread: a trainer may use itself as scratch space."""
 
     def __init__(self) -> None:
-        self.last: dict[str, tuple[Any, StateFolder | None]] = {}
+        self.last: dict[str, Loaded] = {}
 
 
 _kits = _Kits()
 
 
-def loaded(kit: Kit) -> tuple[Any, StateFolder | None]:
-    """The trainer, loaded once in each thread, and the folder of states, if it is seen here."""
+def load(kit: Kit) -> Loaded:
+    """What is in a kit, loaded once in each thread."""
     if kit.identity not in _kits.last:
         try:
             trainer, script = load_trainer(kit.trainer)
         except BaseException:
             what, details = "a worker could not load the trainer", traceback.format_exc()
             raise WorkersNotStarted(what, details) from None
-        script.keep()
         path = kit.seen_folder
-        folder = StateFolder(path, trainer, durable=kit.durable) if path else None
+        folder = SharedFolder(path, trainer, script, durable=kit.durable) if path else None
         while len(_kits.last) > 3:
             del _kits.last[next(iter(_kits.last))]
-        _kits.last[kit.identity] = trainer, folder
+        _kits.last[kit.identity] = Loaded(trainer, script, folder)
     return _kits.last[kit.identity]
