@@ -42,7 +42,7 @@ from lastarm import (
 from lastarm import errors as e
 from lastarm.batched.protocol import SomeFailed
 from lastarm.checkpoints.folder import StateNotRead
-from lastarm.cli import main
+from lastarm.cli import display, main
 from lastarm.events import Closed, Pull
 from lastarm.journal import read
 from lastarm.runners.performer import ConfigNotLoaded
@@ -200,8 +200,12 @@ def _made(name: str, folder: Path) -> str:
     before = os.getcwd()
     os.chdir(folder)
     try:
-        with patch.object(sys, "argv", ["golden"]):
-            return re.sub(r" at 0x[0-9a-f]+", " at 0x…", TEXTS[name]())
+        with (
+            patch.object(sys, "argv", ["golden"]),
+            patch.object(display.console, "_width", 80),  # however wide this terminal is
+            patch.dict(os.environ, COLUMNS="80"),
+        ):
+            return re.sub(r" at 0x[0-9a-f]+", " at 0x…", TEXTS[name]()).strip("\n")
     finally:
         os.chdir(before)
 
