@@ -263,7 +263,7 @@ def test_what_is_not_a_loss_is_refused_and_changes_nothing(bad: Any) -> None:
 def test_a_plan_counts_only_real_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lastarm.policies.plan.MOST_OBSERVATIONS", 50)
     assert UniformAllocation(arms=30, budget=30).plan().observations == 30
-    with refused(None):
+    with refused("arms", 51):
         UniformAllocation(arms=51, budget=51).plan()
 
 
