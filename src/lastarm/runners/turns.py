@@ -15,7 +15,7 @@ failure counts (`loop.py`).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -202,7 +202,7 @@ class Turns(Generic[W]):
         if alone and load and not self._alone_on_worker:
             return None
         if alone:
-            room = {worker: places for worker, places in room.items() if not load[worker]}
+            room = {worker: places for worker, places in room.items() if worker not in load}
         home = self._home(task.pull.arm) if self._home else None
         if home is not None and home in room:
             return home
@@ -215,19 +215,21 @@ class Turns(Generic[W]):
         home = self._home(task.pull.arm) if self._home else None
         return home is not None and self._only_home(task)
 
-    def _room(self) -> tuple[dict[W, int], Counter[W], bool]:
+    def _room(self) -> tuple[Mapping[W, int], dict[W, int], bool]:
         """The workers that can begin a pull and how many, and how many are under way on each.
 
         Last, whether a suspect runs for which all other workers have to wait.
         """
-        load: Counter[W] = Counter()
+        load: dict[W, int] = {}
         reserved: set[W] = set()  # for a suspect
         for worker, task in self._under_way():
-            load[worker] += 1
-            if is_suspect(task):
+            load[worker] = load.get(worker, 0) + 1
+            if task.attempt >= ATTEMPTS_OF_LOST:
                 reserved.add(worker)
         if reserved and not self._alone_on_worker:
             return {}, load, True
-        slots = self._slots().items()
-        room = {worker: places - load[worker] for worker, places in slots}
-        return {w: n for w, n in room.items() if n > 0 and w not in reserved}, load, False
+        room = self._slots()
+        if load:
+            left = ((worker, places - load.get(worker, 0)) for worker, places in room.items())
+            room = {worker: n for worker, n in left if n > 0 and worker not in reserved}
+        return room, load, False

@@ -1,4 +1,4 @@
-"""The laws of runners: whoever performs the pulls, the answer is that of the serial runner."""
+"""The laws of runners: the answer of every runner is that of the serial runner."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ NOT_LOSSES = (None, "0.5", b"1", 1 + 2j, [0.5], {"accuracy": 0.5}, {"loss": None
 
 
 class Scripted:
-    """Arms that do, at each level, what is written in their config: give a value, or raise."""
+    """Arms that do, at each level, what their config says: return a value, or raise."""
 
     def start(self, config: Config, seed: int) -> tuple[Config, int]:
         """The beginning of the script."""
         return config, 0
 
     def train(self, state: tuple[Config, int], pulls: int) -> tuple[Config, int]:
-        """So much further on."""
+        """Further on in the script."""
         return state[0], state[1] + pulls
 
     def loss(self, state: tuple[Config, int]) -> Any:
@@ -49,14 +49,14 @@ class Scripted:
 
 
 class Drifting:
-    """Arms that use their seed, change their state in place, and never give round numbers."""
+    """Arms that use their seed, change their state in place, and never have round losses."""
 
     def start(self, config: Config, seed: int) -> list[Any]:
         """A random source of the arm's own, and where it has drifted to."""
         return [np.random.default_rng(seed), config["limit"]]
 
     def train(self, state: list[Any], pulls: int) -> list[Any]:
-        """One step a pull; an arm that is told to stumble does so with its state half changed."""
+        """One step a pull; an arm that drifts too far raises, with its state half changed."""
         for _ in range(pulls):
             state[1] += 0.1 * state[0].normal()
             if abs(state[1]) > 1.5:
@@ -68,7 +68,7 @@ class Drifting:
         return float(state[1])
 
     def test(self, state: list[Any]) -> float:
-        """Where it would be next, which only its own state knows."""
+        """Where it would be next, which depends on the whole state."""
         return float(state[1] + state[0].normal())
 
 
@@ -77,13 +77,13 @@ HALVING = SuccessiveHalving(8, 80)
 
 
 class Stumbling(Drifting):
-    """Arms whose first attempts fail, as often as their config says; told by files in a folder."""
+    """Arms whose first two attempts at each level fail; files in a folder count them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def loss(self, state: list[Any]) -> float:
-        """Where it is, unless it has still to stumble there."""
+        """Where it is, once it has stumbled twice there."""
         falls = list(self._folder.glob(f"{state[1]!r}-*"))
         if len(falls) < 2:
             (self._folder / f"{state[1]!r}-{len(falls)}").touch()
@@ -96,13 +96,14 @@ class CutShort(Exception):
 
 
 def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
-    """The laws of a runner; one that loses workers is allowed to try a pull again so often.
+    """The laws of a runner, each as a function that takes what makes the runner.
 
-    Each law is tried with so many `seeds`, fewer for a runner that takes long to begin.
+    - `retries`: how often a pull may be tried again, for a runner that loses workers
+    - `seeds`: with how many seeds each law is tried; use few for a runner that starts slowly
 
-    What is not the same for all is no law, and is held to by the tests and the fault campaigns of
-    each: limits of time, a second Ctrl-C, that no process is left behind, that nothing listens.
-    Results that come twice or late are the loop's affair, and tried by campaign F11.
+    What differs between runners is not a law, and is tested for each: limits of time, a second
+    Ctrl-C, that no process is left behind, that nothing listens. Results that come twice or late
+    are handled by the loop; campaign F11 tests that.
     """
 
     def check_the_answer_is_that_of_serial(make: MakeRunner) -> None:
@@ -117,7 +118,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
         for seed in range(min(seeds, 5)):
             _same_answers(make, [{"limit": k / 10} for k in range(11)], seed, retries, Drifting())
 
-    def check_what_is_no_loss_is_that_arms_failure(make: MakeRunner) -> None:
+    def check_what_is_not_a_loss_is_that_arms_failure(make: MakeRunner) -> None:
         configs = [{"script": [value]} for value in (*NOT_LOSSES, 0.25, 0.5)]
         _same_answers(make, configs, 0, retries)
 
@@ -133,7 +134,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
                         runner.start(pull, attempt)
                         awaited.add((pull, attempt))
                     for result in _waited(runner):
-                        assert 1 <= result.work.attempt <= attempt, "nobody began that attempt"
+                        assert 1 <= result.work.attempt <= attempt, "it was never started"
                         awaited.discard((result.pull, result.work.attempt))
 
     def check_a_search_that_was_cut_short_goes_on(make: MakeRunner) -> None:
@@ -144,7 +145,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
 
     def check_a_failed_attempt_is_tried_again_and_counted(make: MakeRunner) -> None:
         if retries:
-            return  # whoever loses workers counts those, too
+            return  # a runner that loses workers has other attempts, too
         with TemporaryDirectory(prefix="lastarm-") as folder:
             attempts: list[int] = []
 
@@ -169,7 +170,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     return [
         check_the_answer_is_that_of_serial,
         check_seeds_and_states_are_those_of_serial,
-        check_what_is_no_loss_is_that_arms_failure,
+        check_what_is_not_a_loss_is_that_arms_failure,
         check_every_pull_comes_back_with_its_own_attempt,
         check_a_search_that_was_cut_short_goes_on,
         check_a_failed_attempt_is_tried_again_and_counted,
@@ -187,7 +188,7 @@ def _ctrl_c() -> None:
 def _went_on(
     make: MakeRunner, policy: Any, cut_short: Callable[[], None], cut: int, retries: int
 ) -> Result:
-    """Leave a search after so many events and go on with it; other runners tell the same of it."""
+    """Leave a search after `cut` events and resume it; the serial runner finds the same in it."""
     with TemporaryDirectory(prefix="lastarm-") as folder:
         journal = Path(folder) / "search.jsonl"
 
@@ -254,7 +255,7 @@ def _same_answers(
         assert theirs.spent.pulls == ours.spent.pulls, (policy, configs)
         assert theirs.spent.observations == ours.spent.observations, (policy, configs)
         assert theirs.failures.keys() == ours.failures.keys(), (policy, configs)
-        if not retries:  # else the last of many attempts may have ended otherwise
+        if not retries:  # else the last of many attempts may have failed in another way
             assert theirs.spent.repeated == 0, (policy, configs)
             assert _errors(theirs) == _errors(ours), (policy, configs)
 

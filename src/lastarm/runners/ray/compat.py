@@ -30,9 +30,9 @@ def start_on_loopback(cpus: int | None) -> Mapping[str, Any]:
     """Start a Ray that listens on this machine only, if that is possible; its `address_info`.
 
     Ray takes "127.0.0.1" for its address only where it believes that it cannot form a cluster, as
-    on macOS and Windows. Elsewhere it puts the address of the network there, and its processes
-    listen to everybody. So it is made to believe that. Without these names it may not, and then
-    the address in `address_info` is another one: whoever calls this has to look.
+    on macOS and Windows. Elsewhere it takes the address of the network, and other machines can
+    reach its processes. So it is made to believe that. Without these names it may not, and then
+    `address_info` has another address: the caller has to check it.
     """
     with _as_it_was():
         if hasattr(ray_constants, "ENABLE_RAY_CLUSTER"):
