@@ -260,8 +260,11 @@ def test_what_is_not_a_loss_is_refused_and_changes_nothing(bad: Any) -> None:
         assert policy.recommendation == 1
 
 
-def test_a_plan_counts_only_real_looks() -> None:
-    assert UniformAllocation(arms=3_000_000, budget=3_000_000).plan().observations == 3_000_000
+def test_a_plan_counts_only_real_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lastarm.policies.plan.MOST_OBSERVATIONS", 50)
+    assert UniformAllocation(arms=30, budget=30).plan().observations == 30
+    with refused("arms", 51):
+        UniformAllocation(arms=51, budget=51).plan()
 
 
 def test_a_round_that_asks_for_nothing_is_sent_nothing() -> None:

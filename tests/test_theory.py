@@ -19,6 +19,7 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall
+from lastarm.papers.jamieson2015.doubling import Instance, least_enough
 from lastarm.policies import Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import ceil_log
@@ -257,12 +258,11 @@ def test_envelopes_are_of_finite_losses() -> None:
 
 def enough(table: Table, most: int) -> int:
     """B′: with this budget and every larger one, halving finds the best arm."""
-    n, best = len(table), int(np.argmin(table[:, -1]))
-    least = n * ceil_log(n, 2)
-    for budget in range(most, least - 1, -1):
-        if played(SuccessiveHalving(n, budget), table).arm != best:
-            return budget + 1
-    return least
+    n, steps = table.shape
+    loss = table.tolist()
+    best = int(np.argmin(table[:, -1]))
+    of_table = Instance("table", n, lambda arm, t: loss[arm][min(t, steps) - 1], best, most)
+    return least_enough(of_table)
 
 
 def spent_by_doubling(table: Table, enough: int) -> tuple[int, int, int]:
