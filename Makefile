@@ -1,18 +1,58 @@
 # Every target sets up what it needs in .venv; only Python ≥ 3.11, make and a package index are assumed.
+# What is installed are the versions of constraints.txt, with which the tests were seen to pass.
 PYTHON ?= python3
-BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+VENV := .venv
+CONSTRAINTS := constraints.txt
+BIN := $(VENV)/bin
+NEWEST := --upgrade --upgrade-strategy eager
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS),$(NEWEST))
 
-.PHONY: demo test lint browser format docs bench faults pictures paper clean
+# For `make pythons`. One that is not on the PATH is looked for among pyenv's. For others, say:
+# make pythons PYTHONS='/usr/bin/python3 /opt/python/bin/python3.14'
+PYTHONS := python3.11 python3.12 python3.13 python3.14
 
-demo: .venv/.installed
+.PHONY: demo test lint browser format docs bench faults pictures paper clean test-newest pythons constraints installed-dev
+
+newest = .venv-newest-$(shell $(1) -c 'import platform; print(platform.python_version())')
+
+# Does something with every one of PYTHONS that is here, and says at the end how it went.
+define with_each_python
+@passed= failed= absent=; for name in $(PYTHONS); do \
+  python=; for one in "$$name" "$$HOME"/.pyenv/versions/*/bin/"$$name"; do \
+    "$$one" -c '' 2>/dev/null && { python=$$one; break; }; \
+  done; \
+  test -n "$$python" || { absent="$$absent $$name"; continue; }; \
+  version=$$("$$python" -c 'import platform; print(platform.python_version())'); \
+  echo "Python $$version, $$python:"; \
+  $(1) && passed="$$passed $$version" || failed="$$failed $$version"; \
+done; \
+echo "Passed:$${passed:- none}. Failed:$${failed:- none}. Not on this machine, and skipped:$${absent:- none}."; \
+test -z "$$failed" && test -n "$$passed"
+endef
+
+demo: $(VENV)/.installed
 	$(BIN)/lastarm demo
 
 # Two files at a time, which is what two cores are for.
 test: lint browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
-lint: .venv/.installed-dev
+# With the newest versions of everything: what has changed in other packages is seen here, on purpose.
+test-newest:
+	rm -f $(call newest,$(PYTHON))/.installed*
+	$(MAKE) VENV="$(call newest,$(PYTHON))" CONSTRAINTS= test
+
+# Every one in an environment of its own.
+pythons:
+	$(call with_each_python,$(MAKE) PYTHON="$$python" VENV=".venv-$$version" test)
+
+# Writes constraints.txt anew, from the newest versions for each Python; `make pythons` then says whether they pass.
+constraints:
+	rm -rf .venv-newest-*
+	$(call with_each_python,$(MAKE) PYTHON="$$python" VENV=".venv-newest-$$version" CONSTRAINTS= installed-dev)
+	$(PYTHON) .ci/constraints.py constraints.txt .venv-newest-*/bin/python
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,12 +68,12 @@ browser:
 	} || echo "There is no Chromium, and it cannot be installed here: the report's page is not tried in a browser." \
 	  "Install it (on Debian: apt-get install chromium) and run this again." >&2
 
-format: .venv/.installed-dev
+format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # The site, which needs no network once it is built; a warning is an error.
-docs: .venv/.installed-dev
+docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs site
 	@echo 'Built: open site/index.html.'
 
@@ -54,26 +94,28 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))
 
 # Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
-faults: .venv/.installed-dev
+faults: $(VENV)/.installed-dev
 	$(BIN)/python -m faults
 
-pictures: .venv/.installed-dev browser
+pictures: $(VENV)/.installed-dev browser
 	$(BIN)/python docs/pictures/demo.py
 	$(BIN)/python docs/pictures/idea.py
 	$(BIN)/python docs/pictures/plots.py
 	$(BIN)/python docs/pictures/report.py
 
 # The whole paper on built-in data, in less than two hours on two cores; stopped, it goes on.
-paper: .venv/.installed-dev
+paper: $(VENV)/.installed-dev
 	$(BIN)/lastarm reproduce all --workers 2 --out docs/jamieson2015
 
-.venv/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lastarm needs Python 3.11 or newer; try make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	touch $@
 
-.venv/.installed-dev: .venv/.installed
+installed-dev: $(VENV)/.installed-dev
+
+$(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) -e '.[dev]'
 	touch $@
 
@@ -89,4 +131,4 @@ paper: .venv/.installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench .venv-dask-ml site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -6,12 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Continuous integration tries the same examples every time; elsewhere new ones are looked for.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# Several test processes share the cores. Linear algebra on more threads than that makes them wait
+# for each other, which takes several times as long.
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# No test asserts a time, and a machine may be busy. Continuous integration tries the same examples
+# every time; elsewhere new ones are looked for.
+settings.register_profile(
+    "lastarm",
+    derandomize=bool(os.environ.get("CI")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("lastarm")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
 # process that they start; the tests of Ctrl-C want to be heard.

@@ -48,7 +48,7 @@ from lastarm.trainers.recorded import Position
 from league_curves import normalised_ranks
 from record import Cell, Record
 
-NORMAL = 1.96  # so many standard errors to either side make 95 %
+NORMAL = 1.96  # standard errors on either side of a 95 % interval
 PLENTY = 10_000  # arms that there are to begin
 
 

@@ -36,7 +36,7 @@ from batched_problems import Completion, Learned, Pegasos, Ridge, Train
 from record import Record
 
 TURNS = 3
-CLOSE = {"float64": 1e-7, "float32": 1e-2}  # of the greatest number, after so many steps
+CLOSE = {"float64": 1e-7, "float32": 1e-2}  # of the greatest number, after all steps
 
 
 class Problem(Protocol):
@@ -113,7 +113,7 @@ def growth(
 
 
 def doublings(first: int, count: int = 5) -> list[int]:
-    """So many sizes, each twice the one before."""
+    """`count` sizes, each twice the one before."""
     return [first * 2**k for k in range(count)]
 
 

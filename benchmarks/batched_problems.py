@@ -154,7 +154,7 @@ class Completion:
         """These arms, one after another."""
         learned, seconds = {}, 0.0
         for arm in arms:
-            rank = self.configs[arm]["rank"]
+            rank = int(self.configs[arm]["rank"])
             one = self.trainer.take(self.trainer.start([self.configs[arm]], [arm]), 0)
             U, V = one.users.reshape(-1, rank), one.items.reshape(-1, rank)
             number = U.dtype.type

@@ -37,7 +37,7 @@ LEVELS = (1, 3, 9, 27, 81)
 
 
 def optuna_seconds(loss: Curves, arms: int, timed: int, of: int) -> float:
-    """Seconds for each report and should_prune, in so many trials amid every so many.
+    """Seconds for each report and should_prune, in `timed` of every `of` trials.
 
     A decision reads all trials so far, and all of them would take minutes. The trials that are not
     timed are left in the study as the pruner would leave them, by its own rule; the timed ones

@@ -26,7 +26,7 @@ def joblib_seconds(pulls: int, workers: int) -> float:
 
 
 def ray_tune_seconds(trials: int, pulls: int, workers: int) -> float:
-    """Seconds a pull, in so many trials that report after each of so many pulls."""
+    """Seconds a pull, in `trials` trials that report after each of their `pulls` pulls."""
     ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
     ends: list[float] = []
 

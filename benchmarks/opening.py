@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import sync_playwright
 
+from lastarm import Result
 from lastarm.events import Closed, Event, Loss, Opened, Pull, Work
 from lastarm.report.page.html import write_report
 from record import Record
@@ -55,7 +56,8 @@ def main() -> None:
     chromium = shutil.which("chromium") or "/usr/bin/chromium"
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         began = perf_counter()
-        page = write_report(Path(folder) / "report.html", events(), journal="search.jsonl")
+        result = Result.of(told := events(), journal="search.jsonl")
+        page = write_report(Path(folder) / "report.html", result, told)
         wrote = perf_counter() - began
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)

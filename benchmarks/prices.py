@@ -19,8 +19,7 @@ from lastarm import PricedHalving
 from lastarm.errors import InvalidArgument
 from lastarm.policies.parts.expectation import CHOSEN
 from league import Contender, play_all
-from league_curves import PERCENTS, Draw, Played, play, tables
-from league_scores import Scores
+from league_curves import PERCENTS, Draw, Played, Scores, play, tables
 from record import Cell, Record
 
 PRICES = (0, 1, 10, 100)  # of a look, in pulls

@@ -28,30 +28,89 @@ from math import inf, isfinite
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lastarm import ASHA, Hyperband, Policy, RecordedCurves, Simulated, SuccessiveHalving
 from lastarm.events import Loss, Pull, Told
-from lastarm.journal import Unwritten
+from lastarm.journal import Unwritten, read
 from lastarm.loop import run
 from lastarm.report.figures.drawing import Figure, draw, house, legend, log
 from lastarm.report.figures.palette import LOOKS, Look
 from lastarm.runners import Arms
+from lastarm.trainers import Config
 from record import Record
-from scale_arms import Pool, pool_of, seconds_in
 
 WORKERS = (1, 10, 100, 1000)
 FAULTS: dict[str, dict[str, float]] = {
     "no faults": {},
     "stragglers and failures": {"straggling": 0.05, "failing": 0.05},
 }
-RETRIES = 20  # so many that no arm is out for its workers' deaths
+RETRIES = 20  # enough that no arm is out for its workers' deaths
 DRAWN = {
     "Successive Halving": LOOKS["successive-halving"],
     "Hyperband": Look("Hyperband", "#009E73", marker="^"),
     "ASHA": Look("ASHA", "#0072B2", marker="o"),
 }
 FIGURE = Path(__file__).with_name("scale.png")
+SPREAD = 0.5  # of the logarithm of the seconds that a pull takes
+
+
+class PowerLaw:
+    """Arms whose losses fall to their limits as a power of the pulls they have had."""
+
+    def start(self, config: Config, seed: int) -> tuple[Config, int]:
+        """Not yet pulled."""
+        return config, 0
+
+    def train(self, state: tuple[Config, int], pulls: int) -> tuple[Config, int]:
+        """Further by this number of pulls."""
+        return state[0], state[1] + pulls
+
+    def loss(self, state: tuple[Config, int]) -> float:
+        """The limit, and what is left of the way to it."""
+        config, pulls = state
+        return float(config["limit"] + config["drop"] * pulls ** -config["power"])
+
+
+class Pool(NamedTuple):
+    """Arms to choose from: how they train, where their losses end, the seconds a pull takes."""
+
+    trainer: Any
+    configs: list[Config]
+    ends: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+def pool_of(
+    arms: int, seed: int, times: NDArray[np.float64] | None, tables: list[RecordedCurves]
+) -> Pool:
+    """`arms` arms: generated, or drawn from what was recorded."""
+    random = np.random.default_rng(seed)
+    generated = random.lognormal(0.0, SPREAD, arms)
+    seconds = generated if times is None else random.choice(times, arms)
+    if tables:
+        table = tables[seed % len(tables)]
+        rows = random.integers(len(table.losses), size=arms)
+        ends = np.nan_to_num(table.losses[rows, -1], nan=inf)
+        return Pool(table, [{"row": int(row)} for row in rows], ends, seconds)
+    limits = random.beta(2, 5, arms)
+    drops, powers = random.uniform(0, 3, arms), random.uniform(0.5, 1.5, arms)
+    configs: list[Config] = [
+        {"limit": limit, "drop": drop, "power": power}
+        for limit, drop, power in np.column_stack([limits, drops, powers]).tolist()
+    ]
+    return Pool(PowerLaw(), configs, limits, seconds)
+
+
+def seconds_in(path: Path) -> NDArray[np.float64]:
+    """The seconds of a pull, as often as they were recorded."""
+    if path.suffix != ".jsonl":
+        return np.loadtxt(path, ndmin=1)
+    works = [event.work for event in read(path) if isinstance(event, Loss)]
+    return np.array([work.train_seconds / work.trained for work in works if work.trained])
 
 
 class Cluster(Simulated):
@@ -203,7 +262,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--rungs", type=int, default=8, help="the size: 3^RUNGS arms for halving. [default: 8]"
     )
-    parser.add_argument("--seeds", type=int, default=3, help="medians of so many. [default: 3]")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the medians. [default: 3]")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there.")
     given = parser.parse_args(arguments)
     plain = given == parser.parse_args([])

@@ -37,14 +37,14 @@ class Task:
 
     seed: int
     arms: list[dict[str, Any]]
-    learnt: int  # so many rows are TRAIN
+    learnt: int  # rows of TRAIN
     X: NDArray[np.float64]
     y: NDArray[np.int64]
     X_test: NDArray[np.float64]
     y_test: NDArray[np.int64]
 
     def tiny(self, arms: int) -> Task:
-        """So many of the arms on few of the rows, to warm a contender up."""
+        """Some of the arms on few of the rows, to warm a contender up."""
         rows = [*range(200), *range(self.learnt, self.learnt + 100)]
         return replace(self, arms=self.arms[:arms], learnt=200, X=self.X[rows], y=self.y[rows])
 

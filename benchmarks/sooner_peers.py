@@ -68,7 +68,7 @@ def halving(task: Task, setting: str, numbers: dict[str, Any]) -> Attempt:
 
 
 def randomized(task: Task, setting: str, numbers: dict[str, Any]) -> Attempt:
-    """RandomizedSearchCV of all arms, each trained for so many epochs."""
+    """RandomizedSearchCV of all arms, each trained for `max_iter` epochs."""
     model = SGDClassifier(tol=None, random_state=task.seed, **numbers)
     search, seconds = _sklearns(
         task, model_selection.RandomizedSearchCV, model, n_iter=len(task.arms)

@@ -32,7 +32,7 @@ ARMS, PULLS, MOVE, SEEDS = 64, 768, 5.0, range(20)
 def as_asked(arms: Arms, **given: Any) -> Simulated:
     """Simulated workers that are given pulls as the policy asks for them."""
     runner = Simulated(arms, **given)
-    del runner.waiting
+    del runner.turns
     return runner
 
 

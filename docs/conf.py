@@ -29,8 +29,13 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
-autodoc_type_aliases = {
-    name: name for name in ("AnyRunner", "AnyTrainer", "Array", "ArrayLike", "Config", "Space")
+autodoc_type_aliases = {  # by which names of types are written, and linked where they are told
+    "AnyRunner": "lastarm.runners.AnyRunner",
+    "AnyTrainer": "lastarm.trainers.AnyTrainer",
+    "Array": "Array",
+    "ArrayLike": "ArrayLike",
+    "Config": "lastarm.trainers.Config",
+    "Space": "lastarm.space.Space",
 }
 python_maximum_signature_line_length = 99
 python_use_unqualified_type_names = True
@@ -52,7 +57,7 @@ def _plain_aliases(
 ) -> tuple[str | None, ...]:
     """An alias within another type comes as TypeAliasForwardRef('Config')."""
     return tuple(
-        part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in signature
+        part and re.sub(r"TypeAliasForwardRef\('([\w.]+)'\)", r"\1", part) for part in signature
     )
 
 

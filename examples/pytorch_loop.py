@@ -39,7 +39,7 @@ class Network:
         return {"model": model, "optimizer": optimizer, "seed": seed, "epoch": 0}
 
     def train(self, state: dict[str, Any], pulls: int) -> dict[str, Any]:
-        """So many epochs more."""
+        """Train for that many epochs more."""
         inputs, targets = self.train_set
         for _ in range(pulls):
             state["epoch"] += 1

@@ -1,4 +1,4 @@
-"""The fault campaigns: what lastarm promises under faults, tried until it would show.
+"""The fault campaigns: what lastarm promises under faults, tested until a break would show.
 
 `make faults` runs them all in full and writes `docs/faults.md`; `make test` runs each in its short
 form (`tests/test_faults.py`, F10 in `tests/test_ray.py`). What is promised, and what is not, is in

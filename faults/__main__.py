@@ -1,4 +1,4 @@
-"""Run campaigns and write down what they saw: `python -m faults [NAME …] [--short]`."""
+"""Run campaigns and write down their figures: `python -m faults [NAME …] [--short]`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _shown(figures: Figures) -> str:
 
 
 def _write_down(row: str) -> None:
-    """Put a campaign's row in its place on the page; those of others stay as they were."""
+    """Put a campaign's row in its place on the page; the other rows stay as they were."""
     before = PAGE.read_text().splitlines() if PAGE.exists() else []
     rows = {line.split("|")[1].strip(): line for line in before if line.startswith("| F")}
     rows[row.split("|")[1].strip()] = row

@@ -1,4 +1,4 @@
-"""F14: arguments that nobody should give, in every place where one can be given.
+"""F14: arguments that are not valid, in every place where one can be given.
 
 A search is made of good arguments, of which one or two are then spoiled. It runs, or is refused
 with an `InvalidArgument` before anything is trained. Nothing else is ever raised.
@@ -40,24 +40,24 @@ BAD: list[Any] = [
 ]
 bad = st.sampled_from(BAD)
 not_large = bad.filter(lambda value: value is not MOST)
-COUNTED = {"arms", "budget", "retries", "workers"}  # so many would really be tried
+COUNTED = {"arms", "budget", "retries", "workers"}  # a large number would really be tried
 
 
 class Made(NamedTuple):
-    """Something of ours that is made of arguments, but not yet: that may raise."""
+    """Something that will be made of these arguments, which may raise."""
 
     of: Any
     positional: tuple[Any, ...] = ()
     named: Mapping[str, Any] = {}
 
     def make(self) -> Any:
-        """Make it, and what it is made of."""
+        """Make it and its arguments."""
         named = {name: made(value) for name, value in self.named.items()}
         return self.of(*map(made, self.positional), **named)
 
 
 def made(value: Any) -> Any:
-    """All that is in a value, made."""
+    """A value in which everything is made."""
     match value:
         case Made():
             return value.make()
@@ -70,7 +70,7 @@ def made(value: Any) -> Any:
 
 @st.composite
 def spoiled(draw: st.DrawFn, good: Mapping[str, st.SearchStrategy[Any]]) -> dict[str, Any]:
-    """Good arguments, of which one or two are not."""
+    """Good arguments, except for one or two."""
     arguments = {name: draw(strategy) for name, strategy in good.items()}
     for name in draw(st.lists(st.sampled_from(sorted(good)), min_size=1, max_size=2)):
         arguments[name] = draw(not_large if name in COUNTED else bad)
@@ -252,7 +252,7 @@ def attempt(asked: Mapping[str, Any], folder: Path) -> str:
 
 
 def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
-    """Try so many; what goes wrong is then made as simple as it can be."""
+    """Try `times` searches; what goes wrong is then made as simple as possible."""
     seen: Counter[str] = Counter()
 
     @settings(
@@ -273,4 +273,4 @@ def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
     return {**seen, "other errors": 0}
 
 
-ARGUMENTS = Campaign("F14", "arguments that will not do", run, 10_000, 150)
+ARGUMENTS = Campaign("F14", "arguments that are not valid", run, 10_000, 150)

@@ -1,4 +1,4 @@
-"""What a campaign is: a fault, tried so often, and the figures of what was seen."""
+"""What a campaign is: a fault, how often it is tried, and figures of what was seen."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Figures = Mapping[str, int | float]
 """What was seen, by name, in the order in which it is shown."""
 
 Try = Callable[[int, Path], Figures]
-"""Try a fault so often, in an empty folder. A promise that is broken is an `AssertionError` that
-says which, and with what seed it can be seen again."""
+"""Try a fault a number of times, in an empty folder. A broken promise is an `AssertionError` that
+says which one, and with which seed it can be seen again."""
 
 
 class Campaign(NamedTuple):
@@ -27,7 +27,7 @@ class Campaign(NamedTuple):
 
 @contextmanager
 def replayable(call: str) -> Iterator[None]:
-    """Whatever is raised within is a broken promise, to be seen again by that call."""
+    """Anything that is raised within is a broken promise; `call` shows it again."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""F17: the clock on the wall jumps, runs backwards or stands still, and nothing depends on it."""
+"""F17: the wall clock jumps, runs backwards or stands still, and nothing depends on it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Slow(Drifting):
 
 
 class Elsewhere(Slow):
-    """In its worker the clock is no better; there, an arm hangs if its config says so."""
+    """The worker's clock is wrong, too; there, an arm hangs if its config says so."""
 
     def __init__(self, kind: str, seed: int) -> None:
         self._clock = kind, seed
@@ -70,7 +70,7 @@ class Elsewhere(Slow):
 
 
 def check(number: int, folder: Path, *, workers: bool) -> None:
-    """A limit that is near ends a search; none that is far does; and the answer is the same."""
+    """A near limit of time ends a search, a far one does not, and the answer is the same."""
     kind = list(CLOCKS)[number % len(CLOCKS)]
     found = partial(search, space=Configs(ARMS), policy=HALVING, seed=number, seconds=3600.0)
     digests = {found(Drifting()).digest}
@@ -91,7 +91,7 @@ def check(number: int, folder: Path, *, workers: bool) -> None:
 
 
 def run(times: int, folder: Path) -> Figures:
-    """Try so many clocks, every seventh on worker processes, too: each kind comes to its turn."""
+    """Try `times` clocks, every seventh on worker processes too, so that each kind has a turn."""
     for number in range(times):
         with replayable(f"faults.clocks.check({number}, FOLDER, workers={number % 7 == 1})"):
             check(number, folder, workers=number % 7 == 1)

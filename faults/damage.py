@@ -24,8 +24,8 @@ exploded: list[str] = []
 
 
 def explode() -> None:
-    """What a state that somebody slipped in would have done."""
-    exploded.append("a state that nobody saved was loaded")
+    """What a planted state would do when it is loaded."""
+    exploded.append("a state that was never saved was loaded")
 
 
 class Bomb:
@@ -36,7 +36,7 @@ class Bomb:
 
 
 class Damaged(NamedTuple):
-    """A disk after some damage, and whether going on with it is to be refused.
+    """A disk after some damage, and whether resuming from it must be refused.
 
     States are trained again if need be. Of a journal, the end may be torn, and what was written
     last can be done again; None where that depends on the place.
@@ -60,7 +60,7 @@ class Damage:
         }
 
     def flipped(self, random: Random) -> Damaged:
-        """One bit of a file is another."""
+        """One bit of a file is flipped."""
         files = dict(random.choice(self.ours))
         name = self._name(files, random)
         content = bytearray(files[name])
@@ -68,7 +68,7 @@ class Damage:
         return Damaged({**files, name: bytes(content)}, None if name == JOURNAL else False)
 
     def truncated(self, random: Random) -> Damaged:
-        """A file ends too early. Without its header a journal is none, not even an empty one."""
+        """A file ends too early. Without its header it is not a journal, not even an empty one."""
         files = dict(random.choice(self.ours))
         name = self._name(files, random)
         end = random.choice((0, *random.choices(range(len(files[name])), k=3)))
@@ -148,7 +148,7 @@ def damages(times: int, folder: Path, *, first: int = 0) -> Figures:
         "were refused": seen["refused"],
         "wrong values believed": 0,
         "untyped errors": 0,
-        "states loaded that nobody saved": 0,
+        "states loaded that were never saved": 0,
     }
 
 
@@ -171,7 +171,7 @@ def _end(image: Reference, damaged: Damaged, fault: str) -> str:
 
 @contextmanager
 def _only_pristine(pristine: set[bytes], fault: str) -> Iterator[None]:
-    """Within, whatever is unpickled must have been saved so."""
+    """Within, only what was saved may be unpickled."""
     load, foreign = pickle.load, []
 
     def guarded(file: IO[bytes], **options: Any) -> Any:
@@ -185,7 +185,7 @@ def _only_pristine(pristine: set[bytes], fault: str) -> Iterator[None]:
 
     with patch.object(pickle, "load", guarded):
         yield
-    assert not foreign, f"{fault}: it unpickled what nobody had saved"
+    assert not foreign, f"{fault}: it unpickled what was never saved"
     assert not exploded, f"{fault}: {exploded}"
 
 

@@ -25,7 +25,7 @@ class Call(NamedTuple):
 
 
 At = Callable[[Call], None]
-"""What is done there: nothing, a note, an error or the end of the process."""
+"""What happens there: nothing, a note, an error or the end of the process."""
 
 Files = dict[str, bytes]
 """What is on a disk, by name."""
@@ -44,7 +44,7 @@ def in_memory(folder: Path) -> Iterator[Path]:
 
 
 def files_of(disk: Path) -> Files:
-    """What is there, but for locks."""
+    """What is there, except for locks."""
     paths = [path for path in disk.rglob("*") if path.is_file() and path.suffix != ".lock"]
     return {str(path.relative_to(disk)): path.read_bytes() for path in paths}
 

@@ -1,4 +1,4 @@
-"""F18: a search is gone on with, but with other arguments, or at another place."""
+"""F18: a search is resumed with other arguments, or at another place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "trainer.table was": {"trainer": OTHER_TABLE},
     "trainer.kind was 'Tallied' and is now": {"trainer": RecordedCurves(TABLE)},
 }
-"""What is changed, by what must be said of it."""
+"""What is changed, by what the error must say."""
 
 
 class Stopped(Exception):
@@ -52,7 +52,7 @@ class Stopped(Exception):
 
 
 def drifts(times: int, folder: Path) -> Figures:
-    """So many searches, each stopped somewhere and gone on with in every wrong way."""
+    """`times` searches, each stopped somewhere and resumed in every wrong way."""
     refusals = 0
     with mounted(folder / "small") as small:
         here = Reference(folder / "here", disk=folder / "small")
@@ -114,7 +114,7 @@ def _check_refused(reference: Reference, expected: str, **changed: Any) -> None:
 
 @contextmanager
 def _read_only(disk: Path, *, mounted: bool) -> Iterator[int]:
-    """Within, nothing can be written; the cause that is to be said, or 0 if it can after all."""
+    """Within, nothing can be written; gives the expected cause, or 0 if it can be written."""
     remount = ["mount", "-o", "remount,{}", str(disk)]
     if mounted:
         subprocess.run([word.format("ro") for word in remount], check=True)
@@ -131,5 +131,5 @@ def _read_only(disk: Path, *, mounted: bool) -> Iterator[int]:
 
 
 DRIFTS = Campaign(
-    "F18", "gone on with, but with other arguments or at another place", drifts, full=30, short=2
+    "F18", "resumed with other arguments or at another place", drifts, full=30, short=2
 )

@@ -30,7 +30,7 @@ from lastarm.events import Event, Failure, Loss
 from lastarm.runners import ATTEMPTS_OF_LOST, MakeRunner
 from lastarm.runners.dask import Dask
 from lastarm.runners.ray import Ray
-from lastarm.runners.ray.local import LocalRay
+from lastarm.runners.ray.cluster import LocalRay
 from lastarm.testing.runners import Drifting
 
 WORKERS = 2
@@ -100,7 +100,7 @@ class Slow(Drifting):
         return state
 
     def loss(self, state: list[Any]) -> Any:
-        """Where it is, and with whom."""
+        """Its place, and its process."""
         return {"loss": super().loss(state), "process": os.getpid()}
 
 
@@ -157,14 +157,14 @@ def _signal(process: int, number: int) -> None:
 
 
 def strike(number: int, kind: str, engine: Engine, folder: Path) -> tuple[Result, Blow]:
-    """A search in which that happens, at a random moment; to workers that die, mostly twice."""
+    """A search in which that happens at a random moment; workers are mostly killed twice."""
     engine.wait_until_whole()
     found = partial(search, Slow(), ARMS, policy=HALVING, seed=number)
     journal = folder / f"{number}.jsonl" if kind == LOST or number % 2 else None
     blow = Blow(kind, engine, Random(number), twice=kind == KILLED and number % 3 > 0)
     try:
         result = found(runner=engine.runner, on_event=blow, journal=journal)
-        assert kind != LOST, "nobody noticed that the cluster is gone"
+        assert kind != LOST, "the lost cluster was not noticed"
     except Stuck:
         if kind != LOST:
             raise
@@ -183,7 +183,7 @@ def run(
     times: int,
     folder: Path,
 ) -> Figures:
-    """So many searches, each struck with what comes next on the deck."""
+    """`times` searches, each struck by the next fault of the deck."""
     struck: Counter[str] = Counter()
     repeated = alone = 0
     with start() as engine:

@@ -25,7 +25,7 @@ JOURNAL_CANNOT_BE_USED = 3
 
 
 def full_disks(times: int, folder: Path) -> Figures:
-    """So many levels of fullness, in every other one of them by the command."""
+    """`times` levels of fullness, every other one with the command."""
     stopped: Counter[str] = Counter()
     with in_memory(folder) as place, mounted(folder / "small") as there_is:
         limited = Reference(place)
@@ -51,7 +51,7 @@ def full_disks(times: int, folder: Path) -> Figures:
 
 @contextmanager
 def mounted(folder: Path) -> Iterator[bool]:
-    """A small disk in memory; whether there is one, since not everybody may mount it."""
+    """A small disk in memory; whether there is one, since mounting it needs permission."""
     folder.mkdir()
     size = 2 * PAGES_NEEDED * PAGE
     command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "small", str(folder)]
@@ -67,7 +67,7 @@ def mounted(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def ballast(disk: Path, pages: int) -> Iterator[None]:
-    """Within, the disk has only so many pages left."""
+    """Within, the disk has only this number of pages left."""
     path = disk / "ballast"
     with path.open("wb") as file:
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
@@ -78,7 +78,7 @@ def ballast(disk: Path, pages: int) -> Iterator[None]:
 
 @contextmanager
 def longest_file(size: int) -> Iterator[None]:
-    """Within, no file gets longer than so many bytes; the write that would is cut short."""
+    """Within, no file can grow beyond this number of bytes; a longer write is cut short."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -25,7 +25,7 @@ MOST_LIVES = 200
 
 
 class Life(NamedTuple):
-    """How a life of a search went: whether it ended by a kill, and how long resuming took."""
+    """How one run of a search ended: whether by a kill, and how long resuming took."""
 
     killed: bool
     resuming: float
@@ -83,7 +83,7 @@ def random_kills(times: int, folder: Path) -> Figures:
 def _lived(
     reference: Reference, workers: int | None, seconds: float, *, since_first_loss: bool
 ) -> Life:
-    """Play in a child, and kill it so long after it began or after its first loss."""
+    """Play in a child, and kill it some time after it began or after its first loss."""
     told, tells = os.pipe()
     said = reference.disk.parent / "said"  # also by workers, of its death
     known = reference.counted()
@@ -144,7 +144,7 @@ def killed(reference: Reference, nth: int, **changed: Any) -> bool:
 
 
 def kills_everywhere(times: int, folder: Path) -> Figures:
-    """Before and within every call that changes the disk, or at so many of these points.
+    """Before and within every call that changes the disk, or at `times` of these points.
 
     After a call the files are as they are before the next one, when more counts.
     """

@@ -1,4 +1,4 @@
-"""F13: what a trainer may give as its loss and should not, on every runner.
+"""F13: losses that a trainer should not return, on every runner.
 
 What becomes of it is said by `lastarm.trainers.as_loss`: a real number counts, one that is not
 finite puts its arm out of the race, and anything else is that arm's failure. An arm that is out
@@ -35,14 +35,14 @@ HEALTHY = 0.25
 
 
 class Unshowable:
-    """Has no words for itself."""
+    """Its text cannot be had."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no words")
 
 
 class Unreadable:
-    """An array of no dimensions whose number cannot be got at."""
+    """An array without dimensions whose number cannot be read."""
 
     ndim = 0
 
@@ -52,7 +52,7 @@ class Unreadable:
 
 
 class Uncountable(float):
-    """A number that cannot be had."""
+    """A number that cannot be converted."""
 
     def __float__(self) -> float:
         raise RuntimeError("no float")
@@ -66,16 +66,16 @@ class Named:
 
 
 def no(shown: str, kind: str) -> str:
-    """What is said of what is no number."""
+    """The error for what is not a number."""
     return f"BadLoss: the loss {shown} is a {kind}, not a real number"
 
 
 def raising(error: BaseException) -> Any:
-    """An arm that does not even give anything."""
+    """An arm that raises instead of returning a loss."""
     raise error
 
 
-MISSING = "has no 'loss': give the number to be made small under that key"
+MISSING = "has no 'loss': return the number to minimize under that key"
 Outcome = float | str
 """The loss that counts, or the error that is told."""
 
@@ -111,13 +111,13 @@ GIVEN: Mapping[str, tuple[Callable[[], Any], Outcome]] = {
     "complex": (lambda: 0.5 + 0j, no("(0.5+0j)", "complex")),
     "complex of NumPy": (lambda: np.array(1j), no("array(0.+1.j)", "ndarray")),
     "a list": (lambda: [0.125], no("[0.125]", "list")),
-    "a long list": (lambda: [0] * 999, no("[" + "0, " * 65 + "0...", "list")),
+    "a long list": (lambda: [0] * 999, no(repr([0] * 999)[:200], "list")),
     "a tuple": (lambda: (0.125, {}), no("(0.125, {})", "tuple")),
     "an array of one": (lambda: np.array([0.125]), no("array([0.125])", "ndarray")),
     "an array of none": (lambda: np.array([]), no("array([], dtype=float64)", "ndarray")),
     "a class": (lambda: Real, no("<class 'numbers.Real'>", "ABCMeta")),
     "an object": (Named, no("Named()", "Named")),
-    "what cannot be shown": (Unshowable, no("(which cannot be shown)", "Unshowable")),
+    "what cannot be shown": (Unshowable, no("a Unshowable that cannot be shown", "Unshowable")),
     "an error": (lambda: ValueError("x"), no("ValueError('x')", "ValueError")),
     "an empty dict": (dict, f"BadLoss: the mapping with the keys (none) {MISSING}"),
     "a dict without loss": (
@@ -127,17 +127,17 @@ GIVEN: Mapping[str, tuple[Callable[[], Any], Outcome]] = {
     "a loss of None": (lambda: {"loss": None}, no("None", "NoneType")),
     "a nested loss": (lambda: {"loss": {"loss": 0.125}}, no("{'loss': 0.125}", "dict")),
     "what cannot be read": (Unreadable, "RuntimeError: the device is gone"),
-    "what is no float": (lambda: Uncountable(0.125), "RuntimeError: no float"),
+    "what is not a float": (lambda: Uncountable(0.125), "RuntimeError: no float"),
     "an error that is raised": (lambda: raising(ValueError("why")), "ValueError: why"),
     "sys.exit": (lambda: raising(SystemExit(0)), "SystemExit: 0"),
 }
 
 
 class Giving:
-    """An arm gives what its config names, at every look."""
+    """An arm returns what its config names, at every look."""
 
     def start(self, config: Config, seed: int) -> str:
-        """The name of what it gives."""
+        """The name of what it returns."""
         return str(config["gives"])
 
     def train(self, state: str, pulls: int) -> str:
@@ -145,12 +145,12 @@ class Giving:
         return state
 
     def loss(self, state: str) -> Any:
-        """What it gives."""
+        """What it returns."""
         return HEALTHY if state == "healthy" else GIVEN[state][0]()
 
 
 def outcomes(runner: MakeRunner, given: list[str]) -> tuple[dict[int, str], str, str]:
-    """What became of each arm, what the one gives that won, and the digest."""
+    """The outcome of each arm, what the winner returned, and the digest."""
     policy = SuccessiveHalving(len(given), 8 * len(given))
     configs = Configs([{"gives": name} for name in given])
     try:
@@ -164,7 +164,7 @@ def outcomes(runner: MakeRunner, given: list[str]) -> tuple[dict[int, str], str,
 
 
 def check(given: list[str]) -> None:
-    """On all runners there is what is to be, and one digest."""
+    """All runners give the expected outcome, and one digest."""
     documented = {name: HEALTHY if name == "healthy" else GIVEN[name][1] for name in given}
     finite = {n: v for n, v in documented.items() if isinstance(v, float) and math.isfinite(v)}
     best = min(finite, key=finite.__getitem__, default="nothing")
@@ -181,7 +181,7 @@ def check(given: list[str]) -> None:
 
 
 def run(times: int, folder: Path) -> Figures:
-    """All together in one search; then so many, each as one bad arm and as all arms."""
+    """All of them in one search; then `times` of them, each as one bad arm and as all arms."""
     some = list(GIVEN)[:: math.ceil(len(GIVEN) / times)]
     out = [name for name, (_, v) in GIVEN.items() if isinstance(v, str) or not math.isfinite(v)]
     tries = [[*GIVEN, "healthy"], out]

@@ -21,7 +21,7 @@ EARLIEST_DEATH = 0.01  # seconds within which one that is opening the journal di
 
 
 class Racer:
-    """A process that begins the search when it is let go, and goes on with it when it is freed."""
+    """A process that begins the search when it is released, and resumes it when it is freed."""
 
     def __init__(self, reference: Reference) -> None:
         waits, self._lets = os.pipe()
@@ -53,7 +53,7 @@ class Racer:
             os.write(self._lets, b".")
 
     def said(self) -> str:
-        """What became of it, as soon as it is known: that it is the owner, or who is."""
+        """Its outcome, as soon as it is known: that it is the owner, or who is."""
         return os.read(self._heard, 1000).decode()
 
     def end(self, *, kill: bool = False) -> None:
@@ -67,7 +67,7 @@ class Racer:
 
 
 def owners(times: int, folder: Path) -> Figures:
-    """So many races; in every third the owner is killed, and two others race to take over."""
+    """`times` races; in every third the owner is killed, and two others race to take over."""
     slowest = 0.0
     takeovers = 0
     with in_memory(folder) as place:

@@ -1,4 +1,4 @@
-"""What a planted bug is: a campaign that does not catch it is worth nothing."""
+"""What a planted bug is: its campaign must catch it."""
 
 from __future__ import annotations
 import __future__

@@ -18,7 +18,7 @@ from faults.owners import OWNERS
 from faults.planted import Planted, mutated
 from faults.power import POWER_CUTS
 from faults.refusals import REFUSALS
-from lastarm.checkpoints import Folder, Index, folder
+from lastarm.checkpoints import Index, StateFolder, folder
 from lastarm.events import Pull, Saved
 from lastarm.journal import Journal, lock
 from lastarm.journal import file as journal
@@ -36,10 +36,10 @@ def nothing_instead_of(owner: Any, name: str) -> Iterator[None]:
 @contextmanager
 def late_states() -> Iterator[None]:
     """Within, a state is where it is looked for only when the next one is saved."""
-    save = Folder.save
+    save = StateFolder.save
     late: list[Path] = []
 
-    def saved_late(self: Folder, pull: Pull, state: Any) -> Saved | None:
+    def saved_late(self: StateFolder, pull: Pull, state: Any) -> Saved | None:
         for path in late:
             with suppress(FileNotFoundError):  # of a search before this one
                 path.with_suffix(".late").rename(path)
@@ -48,7 +48,7 @@ def late_states() -> Iterator[None]:
         self.file(pull).rename(self.file(pull).with_suffix(".late"))
         return saved
 
-    with patch.object(Folder, "save", saved_late):
+    with patch.object(StateFolder, "save", saved_late):
         yield
 
 
@@ -73,14 +73,14 @@ PLANTED: tuple[Planted, ...] = (
     ),
     Planted(
         "what is in a state is not synced",
-        partial(mutated, Folder, "settle", "sync_file(new)", "pass"),
+        partial(mutated, StateFolder, "settle", "sync_file(new)", "pass"),
         POWER_CUTS,
         50,
     ),
     Planted("a state is saved after its loss", late_states, KILLS_EVERYWHERE, 60),
     Planted(
         "what a state is goes unchecked",
-        partial(mutated, Folder, "load", "!= saved", "is None"),
+        partial(mutated, StateFolder, "load", "!= saved", "is None"),
         DAMAGES,
         50,
     ),
@@ -124,8 +124,8 @@ PLANTED: tuple[Planted, ...] = (
         "a state that cannot be written is left out",
         partial(
             mutated,
-            Folder,
-            "save",
+            StateFolder,
+            "write",
             "raise CheckpointNotWritten(file, error) from error",
             "return None",
         ),
@@ -133,12 +133,14 @@ PLANTED: tuple[Planted, ...] = (
         20,
     ),
     Planted(
-        "a full disk is no error of ours",
+        "a full disk raises a foreign error",
         partial(mutated, Journal, "_broken", "return JournalNotWritten", "raise error; return"),
         FULL_DISKS,
         12,
     ),
-    Planted("nobody takes the lock", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6),
+    Planted(
+        "the lock is never taken", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6
+    ),
     Planted(
         "what was done is trained again",
         partial(nothing_instead_of, Index, "latest"),
@@ -146,8 +148,8 @@ PLANTED: tuple[Planted, ...] = (
         6,
     ),
     Planted(
-        "another search is gone on with",
-        partial(nothing_instead_of, journal, "_refuse_another_search"),
+        "another search is resumed",
+        partial(nothing_instead_of, journal, "refuse_another_search"),
         DRIFTS,
         1,
     ),

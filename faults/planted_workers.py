@@ -49,14 +49,14 @@ def replaced(module: str, name: str, by: Any) -> Callable[[], AbstractContextMan
 
 @contextmanager
 def ties_by_arrival() -> Iterator[None]:
-    """Whoever told first is ranked first."""
+    """The arm that was told first is ranked first."""
 
     def ranking(losses: Mapping[int, float]) -> list[int]:
         return sorted(losses, key=losses.__getitem__)
 
     told = "for arm in self._losses if arm in self._round"
     with (
-        mutated(Rounds, "_next_round", "for arm in self._round if arm in self._losses", told),
+        mutated(Rounds, "_resumed", "for arm in self._round if arm in self._losses", told),
         patch.object(successive_halving, "ranking", ranking),
     ):
         yield
@@ -96,7 +96,7 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
     ),
     Planted(
         "a pull whose attempt failed is never tried again",
-        in_the_loop("waiting.add([result.pull], result.work.attempt + 1)", "pass"),
+        in_the_loop("turns.add([result.pull], result.work.attempt + 1)", "pass"),
         SCHEDULES,
         30,
     ),

@@ -186,7 +186,7 @@ def moments(
 
 
 def power_cuts(times: int, folder: Path) -> Figures:
-    """So many disks as a power cut may leave them: all that counted is there, and its states.
+    """`times` disks as a power cut may leave them: all that counted is there, and its states.
 
     Every other search is one that goes on after such a cut, so that the power is cut twice; and
     every third has workers, whose states are made durable for them.
@@ -223,7 +223,7 @@ def power_cuts(times: int, folder: Path) -> Figures:
 
 
 def _restored(image: Reference, found: list[Moment], seed: int) -> Set[Seen]:
-    """Lay out what a power cut at some moment leaves; what had counted by then."""
+    """Write down what a power cut at some moment leaves; gives what had counted by then."""
     random = Random(seed)
     moment = random.choice(found)
     image.clear()

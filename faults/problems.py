@@ -1,4 +1,4 @@
-"""Small searches, and the answers that they are to come to whatever happens on the way."""
+"""Small searches, and the answers that they must give whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from lastarm.testing.runners import Drifting, Scripted
 from lastarm.trainers import Config, Trainer
 
 PROBLEMS = 60
-TO_WIN = -1.0  # below every loss: whoever believes what was not to be believed is found out
+TO_WIN = -1.0  # below every loss, so that believing a wrong result shows
 
 
 class Problem(NamedTuple):
-    """A search without its schedule, and the answer that every schedule is to come to."""
+    """A search without its schedule, and the answer that every schedule must lead to."""
 
     configs: Sequence[Config]
     policy: Policy
@@ -73,7 +73,7 @@ def problem(number: int) -> Problem:
 def checked(
     run: Iterator[Event], journal: Sequence[Event], counted: list[Told]
 ) -> Iterator[Event]:
-    """The events of a run, if they go on from its journal and repeat nothing that had `counted`.
+    """The events of a run, if they continue its journal and repeat nothing that had `counted`.
 
     What counts in this run is added to what had.
     """
@@ -94,5 +94,5 @@ def checked(
 
 
 def is_final(event: Event) -> TypeGuard[Told]:
-    """Whether it is what became of a pull, and no other attempt follows."""
+    """Whether it is the final outcome of a pull: no other attempt follows."""
     return isinstance(event, Loss) or (isinstance(event, Failure) and not event.retried)

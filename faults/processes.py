@@ -1,6 +1,6 @@
-"""Children to do harm to: forked where everything is imported already, so that they begin at once.
+"""Child processes to harm: forked when everything is imported already, so that they begin at once.
 
-Bugs that are planted here are planted in them, too.
+Bugs that are planted here are planted in them, too. One kind of child runs the command.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def forked(action: Callable[[], None]) -> int:
 
 
 def orphans(mark: str) -> list[int]:
-    """The processes that were started with this mark in their environment and will not end.
+    """The processes that were started with this mark in their environment and do not end.
 
-    They have some seconds to do so. Where the system does not list processes, nobody is found.
+    They have some seconds to do so. Where the system does not list processes, none is found.
     """
     until = monotonic() + SECONDS_FOR_ORPHANS
     while (found := _marked(f"{MARK}={mark}".encode())) and monotonic() < until:
@@ -72,7 +72,7 @@ SLOW = RecordedCurves(TABLE, seconds_per_pull=0.005)
 
 
 def tune(journal: Path, trainer: str = "CURVES") -> list[str]:
-    """The words of a command that tunes the reference curves, drawn by chance."""
+    """The words of a command that tunes the reference curves, drawn at random."""
     numbers = ["--arms", f"{ARMS}", "--budget", f"{BUDGET}", "--param", f"row=int:0:{ARMS - 1}"]
     return ["tune", f"faults.processes:{trainer}", *numbers, "--journal", f"{journal}"]
 

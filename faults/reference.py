@@ -1,4 +1,4 @@
-"""The reference search, on which faults are tried, and what is known of it from outside.
+"""The reference search, on which faults are tried, and what is known about it from outside.
 
 16 arms, four rungs, 30 losses. Every training is noted when it begins and every loss when it
 counts, in files of ours; so whatever happens to the search, what it must still know is known.
@@ -71,7 +71,7 @@ class Standing(NamedTuple):
 
 
 class Reference:
-    """The reference search: its `disk`, which faults befall, and our notes, which none does."""
+    """The reference search: its `disk`, where faults happen, and our notes, where none does."""
 
     def __init__(self, folder: Path, disk: Path | None = None) -> None:
         self.disk = (disk or folder / "disk").resolve()
@@ -81,7 +81,7 @@ class Reference:
         self.clear()
 
     def clear(self) -> None:
-        """As if there had been no search."""
+        """Remove all traces of the search."""
         for folder in (self.disk, self._notes):
             folder.mkdir(parents=True, exist_ok=True)
             for left in folder.iterdir():
@@ -125,7 +125,7 @@ class Reference:
         return [Training(*map(int, line.split())) for line in lines]
 
     def standing(self) -> Standing:
-        """How things are now, to be compared with how they are later."""
+        """The present state, to compare with a later one."""
         return Standing(self.counted(), len(self.trained()))
 
     def lost(self, counted: Set[Seen]) -> Set[Seen]:
@@ -145,7 +145,7 @@ class Reference:
         return [training for training in since if training.begin < levels.get(training.arm, 0)]
 
     def resumed(self, fault: str, before: Standing | None = None, **changed: Any) -> Result:
-        """Go on after a fault and hold it to all that is promised."""
+        """Resume after a fault, and check all that is promised."""
         before = before or self.standing()
         assert not (lost := self.lost(before.counted)), f"{fault}: it lost {lost}"
         try:

@@ -19,7 +19,7 @@ MADE_WITH_WORKERS = 150  # calls by the coordinator, at least
 
 
 def refusals(times: int, folder: Path) -> Figures:
-    """At every call that changes the disk, or at so many of them; half a write may be done.
+    """At every call that changes the disk, or at `times` of them; half a write may be done.
 
     Some are tried with workers, too: there the states are made durable by the coordinator.
     """
@@ -63,7 +63,7 @@ def refused(
     refuses: Callable[[int, Call], bool],
     workers: int | None = None,
 ) -> str:
-    """Play while the disk refuses some calls, then go on when it is mended; how the first ended.
+    """Play while the disk refuses some calls, then resume when it works; how the first run ended.
 
     Calls are numbered; a write has two numbers, the second for its other half.
     """
@@ -86,7 +86,7 @@ def refused(
     except OSError as error:
         raise AssertionError(f"{_fault(refusals, cause)}: that is an untyped {error!r}") from error
     fault = _fault(refusals, cause)
-    # Nothing depends on the lock's note, or on whether what nobody needs is gone.
+    # Nothing depends on the lock's note, or on whether unneeded files are gone.
     harmless = refusals[0].kind == "unlink" or refusals[0].path.suffix == ".lock"
     assert said or harmless, f"{fault}: it went on as if nothing had happened"
     for part in (str(reference.disk), os.strerror(cause)) if said else ():

@@ -1,4 +1,4 @@
-"""F20: whoever performs the pulls, and however long each takes, a seed has one digest."""
+"""F20: whichever runner performs the pulls, and however long each takes, a seed has one digest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LATENCIES: dict[str, Sequence[float]] = {  # seconds a pull, arm by arm
 }
 
 Make = Callable[[Sequence[float]], MakeRunner]
-"""A runner for arms that take so many seconds a pull: only one that simulates has to know."""
+"""A runner for arms that take this number of seconds a pull: only a simulated one uses it."""
 
 
 @contextmanager
@@ -105,7 +105,7 @@ class Walks:
 
 
 def _noise(number: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Something between -½ and ½ that nobody would guess: splitmix64."""
+    """A pseudo-random number between -½ and ½: splitmix64."""
     mixed = number * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -138,7 +138,7 @@ def check(seed: int, runners: Started, latencies: Sequence[str]) -> None:
 
 
 def run(times: int, folder: Path) -> Figures:
-    """Try so many seeds; one alone with one latency only, since an engine takes long to begin."""
+    """Try `times` seeds; a single seed has one latency only, since engines start slowly."""
     latencies = list(LATENCIES)[: 1 if times == 1 else None]
     with ExitStack() as stack:
         runners = Started(stack)

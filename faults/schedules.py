@@ -29,7 +29,7 @@ from lastarm.runners import Arms, Serial, Simulated
 from lastarm.runners.performer import Task
 from lastarm.testing.runners import Drifting
 
-RETRIES = 20  # so many that only an arm that always fails is ever out
+RETRIES = 20  # enough that only an arm that always fails is ever out
 
 
 class Stumbling(Drifting):
@@ -49,7 +49,7 @@ class Stumbling(Drifting):
 
 
 class Crash(Exception):
-    """The coordinator is no more."""
+    """The coordinator has died."""
 
 
 class Memory(Unwritten):
@@ -91,12 +91,12 @@ class Fated(Arms):
     training: int = 0
 
     def task(self, pull: Pull, attempt: int) -> Task:
-        """As ever: luck is of no account to those who train."""
+        """Luck does not change training."""
         return super().task(pull, attempt)._replace(seed=self.training)
 
 
 class Schedule(Simulated):
-    """Simulated workers at random; whoever answers an attempt a second time says it has won."""
+    """Random simulated workers; a second answer to an attempt claims a winning loss."""
 
     def __init__(self, arms: Arms, random: np.random.Generator) -> None:
         seconds = random.choice([0.0, 1.0, 1.0, 3.0, 10.0], len(arms.configs))
@@ -162,8 +162,8 @@ def play(number: int) -> Figures:
     assert events == journal.lines, "what counted is not what is in the journal"
     assert answer.spent.pulls <= asked.policy.budget, "more was spent than there was"
     if isinstance(policy, ASHA):
-        again, nobody = fresh(asked.policy), Serial(arms)
-        replayed = list(loop.run(again, nobody, Memory(events), asked.configs, retries=RETRIES))
+        again, unused = fresh(asked.policy), Serial(arms)
+        replayed = list(loop.run(again, unused, Memory(events), asked.configs, retries=RETRIES))
         assert replayed == events
         assert Ledger(replayed).digest(again.recommendation) == digest, "replay decided otherwise"
     else:
@@ -173,7 +173,7 @@ def play(number: int) -> Figures:
 
 
 def run(times: int, folder: Path) -> Figures:
-    """Play so many schedules."""
+    """Play `times` schedules."""
     problem.cache_clear()
     seen: Counter[str] = Counter()
     for number in range(times):

@@ -26,7 +26,7 @@ HANGS = 60.0
 
 
 def signals(times: int, folder: Path) -> Figures:
-    """So many signals of each kind; every other command, by chance, has two workers."""
+    """`times` signals of each kind; at random, every other command has two workers."""
     # Started in the background by a shell, we ignore Ctrl-C, and so would the command.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     figures: dict[str, int | float] = {}

@@ -99,7 +99,7 @@ class ByHand:
         return [*results, self._performer.perform(self._arms.task(pull, attempt))]
 
     def state(self, pull: Pull) -> Any:
-        """Nobody asks."""
+        """Not asked for here."""
 
     def close(self) -> None:
         """Nothing runs on."""
@@ -134,7 +134,7 @@ class Searching(RuleBasedStateMachine):
     @rule(moves=st.lists(MOVES, max_size=8), events=st.integers(1, 12))
     @precondition(lambda self: self.events)
     def step(self, moves: list[Move], events: int) -> None:
-        """Go on by so many events; the workers make these moves."""
+        """Continue for some events; the workers make these moves."""
         self.runner.moves += moves
         for _ in range(events):
             self.advance()
@@ -142,7 +142,7 @@ class Searching(RuleBasedStateMachine):
     @rule(moves=st.lists(MOVES, max_size=4), events=st.integers(0, 12))
     @precondition(lambda self: self.events)
     def interrupt(self, moves: list[Move], events: int) -> None:
-        """Ctrl-C: what is under way is brought home, and nothing is begun."""
+        """Ctrl-C: what is under way is finished, and nothing is begun."""
         if self.stop.signal is None:
             self.seen["Ctrl-C"] += 1
             self.stop.note(signal.SIGINT)
@@ -151,7 +151,7 @@ class Searching(RuleBasedStateMachine):
     @rule(kept=st.integers(0, 400))
     @precondition(lambda self: self.events)
     def crash(self, kept: int) -> None:
-        """The journal is left with what was synced, and so many bytes more at most."""
+        """The journal keeps what was synced, and at most this number of bytes more."""
         self.seen["crashes"] += 1
         self.down()
         with self.path.open("r+b") as file:
@@ -186,7 +186,7 @@ class Searching(RuleBasedStateMachine):
         self.events = None
 
     def advance(self) -> bool:
-        """Go on by an event; False if there is none."""
+        """Continue for one event; False if there is none."""
         if self.events is None:
             return False
         event = next(self.events, None)
@@ -219,7 +219,7 @@ class Searching(RuleBasedStateMachine):
 
 
 def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
-    """Let so many searches be played; what goes wrong is then made as short as it can be."""
+    """Play `times` searches; what goes wrong is then made as short as possible."""
     problem.cache_clear()
     seen: Counter[str] = Counter()
     how = settings(

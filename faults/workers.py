@@ -173,7 +173,7 @@ def children() -> set[int]:
 
 
 class Frail(Drifting):
-    """Trains slowly, so that it can be struck half-way, and does in its worker as it is told."""
+    """Trains slowly, so that it can be struck half-way; obeys signals in its worker."""
 
     def __init__(self, begun: Path) -> None:
         self._begun = begun  # where there is a file for each worker that has begun a pull
@@ -237,7 +237,7 @@ def strike(number: int, deck: list[str], folder: Path, *, ailing: bool) -> Struc
 
 
 def run(times: int, folder: Path) -> Figures:
-    """Strike so often, in as many searches as that takes."""
+    """Strike `times` times, in as many searches as that takes."""
     struck: Counter[str] = Counter()
     searches, slowest = 0, 0.0
     for shares in (DEATHS, AILMENTS):
@@ -262,7 +262,7 @@ def run(times: int, folder: Path) -> Figures:
 
 @contextmanager
 def no_core_files() -> Iterator[None]:
-    """What crashes leaves nothing behind."""
+    """Within, crashes write no core files."""
     limits = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, limits[1]))
     try:

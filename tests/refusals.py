@@ -7,7 +7,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, LastarmError
 
 
 @contextmanager
@@ -21,3 +21,11 @@ def refused(
     assert (error.argument, given) == (argument, error.given if given is ANY else given), error
     if given is not ANY:
         assert error.given is given or repr(error.given) == repr(given), error
+
+
+@contextmanager
+def raised(kind: type[LastarmError], **fields: object) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """Within, such an error is raised, with these values in its fields."""
+    with pytest.raises(kind) as info:
+        yield info
+    assert {name: getattr(info.value, name) for name in fields} == fields, info.value

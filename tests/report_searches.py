@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, nan
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from lastarm import SuccessiveHalving, search
+from lastarm import Result, SuccessiveHalving, search
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
 from lastarm.journal import Journal
 from lastarm.policies import POLICIES
 from lastarm.policy import Policy, describe
+from lastarm.report.page.contents import contents
+from lastarm.report.page.html import write_report
 from lastarm.trainers import RecordedCurves
 
 HOSTILE = [
@@ -43,7 +46,7 @@ HOSTILE = [
     "' onmouseover='window.hit=1",
     '" onfocus="window.hit=1" autofocus="',
     "`${window.hit=1}`",
-    "{{story}} {{script}} {{rules}}",
+    "{{contents}} {{script}} {{rules}}",
     "${window.hit=1} #{1+1} <%= 1 %>",
     "\\u003cscript>window.hit=1</script>",
     "\\",
@@ -175,3 +178,20 @@ def large(arms: int, levels: int) -> list[Event]:
             events.append(Pull(arm, level, config if level == 1 else None))
             events.append(Loss(Pull(arm, level), float(losses[arm, level - 1]), work))
     return [*events, Closed(int(losses[:, -1].argmin()), levels, 0.5)]
+
+
+def contents_of(
+    events: Sequence[Event], *, journal: str | None = None, running: bool = False
+) -> dict[str, Any]:
+    """What the page of these events tells."""
+    return contents(Result.of(events, journal=journal), events, running=running)
+
+
+def page_of(output: Path, events: Sequence[Event], journal: str | None = None) -> Path:
+    """The page of these events, written to a file."""
+    return write_report(output, Result.of(events, journal=journal), events)
+
+
+def figures(text: str) -> list[float]:
+    """The numbers of a sentence, in their order: what it says, however it is worded."""
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lastarm import Loss, Pull
 from lastarm.papers.jamieson2015 import pseudocode
-from lastarm.papers.jamieson2015.pseudocode import Played
+from lastarm.papers.jamieson2015.pseudocode import Outcome
 from lastarm.policies import (
     ASHA,
     EXP3,
@@ -38,7 +38,7 @@ def loss_of(table: list[list[float]]) -> Callable[[int, int], float]:
     return lambda arm, pulls: table[arm][pulls % len(table[arm])]
 
 
-def play(policy: Budgeted, table: list[list[float]]) -> tuple[Played, list[Pull]]:
+def play(policy: Budgeted, table: list[list[float]]) -> tuple[Outcome, list[Pull]]:
     loss, level, asked = loss_of(table), dict.fromkeys(range(policy.arms), 0), []
     while pulls := policy.ask(1):
         (pull,) = pulls
@@ -46,7 +46,7 @@ def play(policy: Budgeted, table: list[list[float]]) -> tuple[Played, list[Pull]
         level[pull.arm] = pull.upto
         policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
     assert policy.finished
-    return Played(policy.recommendation, sum(level.values()), len(asked)), asked
+    return Outcome(policy.recommendation, sum(level.values()), len(asked)), asked
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def play(policy: Budgeted, table: list[list[float]]) -> tuple[Played, list[Pull]
 @given(table=tables, times=st.sampled_from([1, 2, 7, 40]))
 def test_every_answer_pull_and_look_is_the_oracles(
     policy: Any,
-    oracle: Callable[..., Played],
+    oracle: Callable[..., Outcome],
     arguments: dict[str, Any],
     table: list[list[float]],
     times: int,

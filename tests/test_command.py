@@ -9,6 +9,7 @@ import sys
 import time
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -110,13 +111,14 @@ def test_tune_says_how_busy_its_workers_were(
 
 
 @pytest.mark.parametrize(
-    "options", [("--workers", 0), ("--workers", "x"), ("--seconds-per-pull", -1)]
+    ("option", "value"), [("workers", "0"), ("workers", "x"), ("seconds-per-pull", "-1")]
 )
 def test_workers_that_cannot_be_are_refused(
-    capsys: pytest.CaptureFixture[str], options: tuple[Any, ...]
+    capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
-    assert run("plan", "--arms", 4, "--budget", 64, *options) == 2
-    assert "will not do" in capsys.readouterr().err
+    message = refused(capsys, "plan", "--arms", 4, "--budget", 64, f"--{option}", value)
+    assert option in message
+    assert value in message
 
 
 def test_plan_of_rejects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,10 +169,10 @@ def test_plan_of_halving_up_to_a_horizon(capsys: pytest.CaptureFixture[str]) -> 
     assert (plan["eta"], plan["drawn"], plan["pulls"]) == ("3/2", 64, 652)
     assert [rung["arms"] for rung in plan["rungs"][:4]] == [64, 42, 28, 18]
     assert run("plan", *options, "--budget", 65) == 0
-    assert "It draws 17 of 64 arms" in capsys.readouterr().out
+    assert "17 of 64" in capsys.readouterr().out
     assert run("plan", *options, "--budget", 4000) == 0
     assert "736 pulls stay unspent" in capsys.readouterr().out
-    assert "more than 1" in refused(capsys, "plan", *options, "--budget", 652, "--eta", "1")
+    assert "eta=1 " in refused(capsys, "plan", *options, "--budget", 652, "--eta", "1")
 
 
 def test_plan_where_looks_are_paid_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +180,7 @@ def test_plan_where_looks_are_paid_for(capsys: pytest.CaptureFixture[str]) -> No
     for look_cost in ("0", "1/2", "10"):
         plan = asked(capsys, "plan", *options, "--look-cost", look_cost)
         assert 990 < plan["pulls"] + Fraction(look_cost) * plan["observations"] <= 1000
-    assert "look_cost=-1 will not do" in refused(capsys, "plan", *options, "--look-cost=-1")
+    assert "look_cost=-1 " in refused(capsys, "plan", *options, "--look-cost=-1")
 
 
 @pytest.mark.parametrize(
@@ -205,17 +207,36 @@ def test_compare_plays_every_policy_in_one_table(
     printed = capsys.readouterr().out
     assert all(name in printed for name in POLICIES)
     assert run("replay", table, "--budget", 60, "--compare") == 0
-    assert "successive-halving: budget=60 is too small" in capsys.readouterr().out
-    message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--journal", "x")
-    assert "--journal will not do with --compare: it is of one search" in message
-    message = refused(capsys, "replay", table, "--budget", 500, "--compare", "--audit")
-    assert "--audit will not do with --compare" in message
+    assert "successive-halving: budget=60 " in capsys.readouterr().out
+    for option in (("--journal", "x"), ("--audit",)):
+        message = refused(capsys, "replay", table, "--budget", 500, "--compare", *option)
+        assert message.startswith(f"lastarm: {option[0]} ")
+
+
+def test_compare_gives_the_same_table_again_however_long_look_ups_take(
+    capsys: pytest.CaptureFixture[str], table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(seed: int, *options: object) -> Any:
+        random, now = Random(seed), [0.0]
+
+        def clock() -> float:
+            now[0] += random.choice([1e-6, 1e-3, 1.0])
+            return now[0]
+
+        monkeypatch.setattr("lastarm.runners.performer.perf_counter", clock)
+        return asked(capsys, "replay", table, "--budget", 300, *options)
+
+    assert compared(1, "--compare") == compared(2, "--compare")
+    dear = ("--compare", "--look-cost", 20)
+    assert compared(1, *dear) == compared(2, *dear)
+    alone = [compared(seed, "--policy", "timed-halving")["digest"] for seed in (1, 2)]
+    assert alone[0] == alone[1]
 
 
 def test_compare_where_every_arm_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
     message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, "--compare", code=1)
-    assert "all 5 arms failed" in message
+    assert "nan (5 of 5)" in message
 
 
 def test_what_only_one_policy_takes(capsys: pytest.CaptureFixture[str], table: Path) -> None:
@@ -223,12 +244,12 @@ def test_what_only_one_policy_takes(capsys: pytest.CaptureFixture[str], table: P
     assert asked(capsys, "replay", table, *options)["complete"]
     options = ("--budget", 500, "--policy", "lil-ucb", "--constants", "proven")
     assert asked(capsys, "replay", table, *options)["complete"]
-    assert "of='x' will not do" in refused(
+    assert "of='x' " in refused(
         capsys, "plan", "--arms", 9, "--budget", 500, "--policy", "doubling", "--of", "x"
     )
 
 
-def test_a_pace_that_is_no_time(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+def test_a_pace_that_is_not_a_time(capsys: pytest.CaptureFixture[str], table: Path) -> None:
     for pace in ("-1", "nan", "inf"):
         message = refused(capsys, "replay", table, "--budget", 500, "--seconds-per-pull", pace)
         assert message.startswith("lastarm: seconds_per_pull=")
@@ -272,7 +293,7 @@ def test_replay_for_people(capsys: pytest.CaptureFixture[str], table: Path) -> N
     assert "pulls of a budget of 600" in printed
 
 
-def test_a_test_loss_that_is_no_number_is_null(
+def test_a_test_loss_that_is_not_a_number_is_null(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     np.savez(tmp_path / "t.npz", losses=np.ones((3, 3)), test=np.full(3, np.nan))
@@ -291,29 +312,29 @@ def test_a_level_past_the_last_column_repeats_it(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--arms", "0", "--budget", "9"), ("arms=0", "at least 1")),
-        (("--arms", "4", "--budget", "0"), ("budget=0", "at least 1")),
-        (("--arms", "4", "--budget", "-1"), ("budget=-1", "at least 1")),
-        (("--arms", "4", "--budget", "1.5"), ("budget='1.5'", "whole number")),
-        (("--arms", "4", "--budget", "3x"), ("budget='3x'", "whole number")),
-        (("--arms", "4", "--budget", "inf"), ("budget='inf'", "whole number")),
-        (("--arms", "4", "--budget", "9" * 5000), ("budget='999", "whole number")),
-        (("--arms", "4", "--budget", "7"), ("budget=7", "least 8", "at most 3 arms")),
+        (("--arms", "0", "--budget", "9"), ("arms=0 ",)),
+        (("--arms", "4", "--budget", "0"), ("budget=0 ",)),
+        (("--arms", "4", "--budget", "-1"), ("budget=-1 ",)),
+        (("--arms", "4", "--budget", "1.5"), ("budget='1.5' ",)),
+        (("--arms", "4", "--budget", "3x"), ("budget='3x' ",)),
+        (("--arms", "4", "--budget", "inf"), ("budget='inf' ",)),
+        (("--arms", "4", "--budget", "9" * 5000), ("budget='999",)),
+        (("--arms", "4", "--budget", "7"), ("budget=7 ", " 8", " 3 ")),  # what would do
         (
             ("--arms", "4", "--budget", "1", "--policy", "asha", "--max-pulls", "8"),
-            ("budget=1 is too small", "Raise the budget to 2.\n"),
+            ("budget=1 ", " 2.\n"),
         ),
-        (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1", "at least 2")),
+        (("--arms", "4", "--budget", "99", "--eta", "1"), ("eta=1 ",)),
         (("--arms", "4", "--budget", "9", "--policy", "best"), ("'best'", "successive-rejects")),
         (("--arms", "4", "--budget", "9", "--policy", "uniform", "--eta", "2"), ("eta=2",)),
-        (("--arms", "4"), ("successive-halving needs --budget",)),
-        (("--budget", "4"), ("successive-halving needs --arms",)),
-        (("--arms", "4", "--budget", "9", "--policy", "asha"), ("asha needs --max-pulls",)),
+        (("--arms", "4"), ("successive-halving", "--budget")),
+        (("--budget", "4"), ("successive-halving", "--arms")),
+        (("--arms", "4", "--budget", "9", "--policy", "asha"), ("asha", "--max-pulls")),
         (("--arms", "4", "--budget", "9", "--delta", "0.1"), ("delta=0.1", "lucb")),
-        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2.0",)),
+        (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "2"), ("delta=2 ",)),
         (("--arms", "4", "--budget", "9", "--policy", "lucb", "--delta", "x"), ("delta='x'",)),
-        (("--arms", "1" + "0" * 21, "--budget", "5"), ("arms=1000", "at most")),
-        (("--arms", "4", "--budget", "1" + "0" * 400), ("budget=1000", "at most")),
+        (("--arms", "1" + "0" * 21, "--budget", "5"), ("arms=1000",)),
+        (("--arms", "4", "--budget", "1" + "0" * 400), ("budget=1000",)),
         (("--arms", "4", "--budget", "9", "--what"), ("--what", "--help")),
     ],
 )
@@ -327,20 +348,20 @@ def test_bad_arguments(
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("missing.npz", None, "No such file"),
-        ("missing.csv", None, "No such file"),
+        ("missing.npz", None, "missing.npz"),
+        ("missing.csv", None, "missing.csv"),
         (".", None, "directory"),
-        ("empty.npz", b"", "empty"),
-        ("empty.csv", b"", "holds no numbers"),
+        ("empty.npz", b"", "empty.npz"),
+        ("empty.csv", b"", "empty.csv"),
         ("text.csv", b"hello\nworld\n", "line 2"),
         ("hole.csv", b"0.5,,0.25\n0.5,0.5,0.5\n", "line 1"),
-        ("text.npz", b"hello", "not an .npz file"),
-        ("ragged.csv", b"1,2\n3\n", "one length"),
-        ("binary.csv", bytes(range(256)), "cannot be read"),
-        ("cut.npz", b"PK\x03\x04 something", "not an .npz file"),
+        ("text.npz", b"hello", "text.npz"),
+        ("ragged.csv", b"1,2\n3\n", "ragged.csv"),
+        ("binary.csv", bytes(range(256)), "binary.csv"),
+        ("cut.npz", b"PK\x03\x04 something", "cut.npz"),
     ],
 )
-def test_a_file_that_is_no_table(
+def test_a_file_that_is_not_a_table(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     name: str,
@@ -352,10 +373,9 @@ def test_a_file_that_is_no_table(
         path.write_bytes(content)
     message = refused(capsys, "replay", path, "--budget", 100)
     assert says in message
-    assert "Give an .npz file" in message
 
 
-def test_arrays_that_are_no_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_arrays_that_are_not_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arrays: list[dict[str, Any]] = [
         {"curves": np.zeros((2, 2))},
         {"losses": np.zeros(3)},
@@ -370,15 +390,14 @@ def test_arrays_that_are_no_table(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 def test_more_arms_than_rows(capsys: pytest.CaptureFixture[str], table: Path) -> None:
     message = refused(capsys, "replay", table, "--budget", 9999, "--arms", 31)
-    assert "the table has 30 rows" in message
+    assert "arms=31 " in message
 
 
 def test_a_table_of_nan_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
     for journal in ((), ("--journal", tmp_path / "j.jsonl"), ("--journal", tmp_path / "j.jsonl")):
         message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, *journal, code=1)
-        assert "all 5 arms failed" in message
-        assert "its loss became nan (5 of 5)" in message
+        assert "nan (5 of 5)" in message
 
 
 def test_a_journal_is_resumed_and_a_changed_search_refused(
@@ -391,16 +410,16 @@ def test_a_journal_is_resumed_and_a_changed_search_refused(
     journal.write_bytes(b"".join(lines[: len(lines) // 2]))
     again = asked(capsys, "replay", table, "--budget", 600, *options)
     assert again["digest"] == first["digest"]
-    assert "budget was 600" in refused(capsys, "replay", table, "--budget", 599, *options, code=3)
-    assert "seed was 0" in refused(
+    assert "599" in refused(capsys, "replay", table, "--budget", 599, *options, code=3)
+    assert "seed" in refused(
         capsys, "replay", table, "--budget", 600, "--seed", 1, *options, code=3
     )
     other = ("--policy", "uniform")
-    assert "policy was 'successive-halving' and is now 'uniform'" in refused(
+    assert "'uniform'" in refused(
         capsys, "replay", table, "--budget", 600, *other, *options, code=3
     )
     np.savez(table, losses=np.zeros((30, 20)))
-    assert "table was" in refused(capsys, "replay", table, "--budget", 600, *options, code=3)
+    assert "table" in refused(capsys, "replay", table, "--budget", 600, *options, code=3)
 
 
 def test_a_torn_end_is_told_and_a_damaged_journal_refused(
@@ -413,10 +432,10 @@ def test_a_torn_end_is_told_and_a_damaged_journal_refused(
     journal.write_bytes(content[:-5])
     assert run(*command, "--json") == 0
     again = capsys.readouterr()
-    assert "bytes that a crash had torn; they are cut off" in again.err
+    assert str(journal) in again.err
     assert json.loads(again.out)["digest"] == first["digest"]
     journal.write_bytes(content.replace(b'"pull"', b'"pill"', 1))
-    assert "damaged at line 2" in refused(capsys, *command, code=3)
+    assert "line 2" in refused(capsys, *command, code=3)
 
 
 def test_killed_in_the_middle_it_carries_on_as_if_nothing_had_happened(
@@ -431,7 +450,7 @@ def test_killed_in_the_middle_it_carries_on_as_if_nothing_had_happened(
             while not (journal.exists() and journal.stat().st_size > size + 3000):
                 assert process.poll() is None
                 time.sleep(0.01)
-            assert "in use by process" in refused(capsys, *command, code=3)
+            assert f"{process.pid}" in refused(capsys, *command, code=3)
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
     resumed = asked(capsys, *command)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lastarm import Loss, SuccessiveHalving, SuccessiveRejects, UniformAllocation
-from lastarm.errors import BudgetTooSmall, InvalidArgument
+from lastarm.errors import BudgetTooSmall
 from lastarm.policies import (
     ASHA,
     EXP3,
@@ -21,6 +21,7 @@ from lastarm.policies import (
 )
 from lastarm.policies.hyperband import brackets
 from lastarm.policies.parts.budgeted import Budgeted
+from tests.refusals import refused
 
 DELTA = 0.05
 TABLE_1: list[tuple[Any, Callable[[int, int], float]]] = [
@@ -105,8 +106,7 @@ CHANCES = [0.9, 0.8, 0.15, 0.75, 0.85]
     ids=["successive-elimination", "lucb", "lil-ucb", "lil-ucb, proven", "exponential-gap"],
 )
 def test_given_enough_budget_the_best_arm_is_found_as_often_as_promised(make: Any) -> None:
-    runs = 200 if getattr(make, "keywords", {}) else 1000
-    right = 0
+    runs, right = 200, 0
     for seed in range(runs):
         policy = make(len(CHANCES), 10**8, delta=DELTA)
         _, pulls, arm = counted(policy, Coins(CHANCES, seed).loss)
@@ -117,7 +117,7 @@ def test_given_enough_budget_the_best_arm_is_found_as_often_as_promised(make: An
 
 @pytest.mark.parametrize("make", [SuccessiveElimination, LilUCB, LUCB])
 def test_with_a_known_range_it_also_holds_for_coins_that_seldom_fall(make: Any) -> None:
-    chances, wrong, runs = [0.12, 0.02], 0, 150
+    chances, wrong, runs = [0.12, 0.02], 0, 100
     for seed in range(runs):
         policy = make(2, 10**7, delta=DELTA, low=0, high=1)
         wrong += counted(policy, Coins(chances, seed).loss)[2] != 1
@@ -126,7 +126,7 @@ def test_with_a_known_range_it_also_holds_for_coins_that_seldom_fall(make: Any) 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 0), (0, 0), (0, float("inf")), ("0", 1)])
 def test_a_range_has_two_ends(low: Any, high: Any) -> None:
-    with pytest.raises(InvalidArgument, match="will not do: they are the range"):
+    with refused("low", low):
         LUCB(3, 100, low=low, high=high)
 
 
@@ -140,7 +140,7 @@ def test_losses_over_the_whole_range_of_floats_are_scaled() -> None:
 
 def test_lil_ucb_and_lucb_take_fewer_pulls_than_successive_elimination() -> None:
     def mean_pulls(make: Any) -> float:
-        played = [counted(make(5, 10**7), Coins(CHANCES, seed).loss)[1] for seed in range(100)]
+        played = [counted(make(5, 10**7), Coins(CHANCES, seed).loss)[1] for seed in range(30)]
         return float(np.mean(played))
 
     elimination = mean_pulls(SuccessiveElimination)
@@ -164,14 +164,14 @@ def test_exponential_gap_with_a_modest_budget_is_uniform_allocation() -> None:
 
 @pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, "0.05", None, float("nan"), 1e-300])
 def test_delta_is_a_chance(bad: Any) -> None:
-    with pytest.raises(InvalidArgument, match="delta="):
+    with refused("delta", bad):
         LUCB(3, 100, delta=bad)
 
 
 def test_names_that_are_not_known_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match="constants='best' will not do"):
+    with refused("constants", "best"):
         LilUCB(3, 100, constants="best")
-    with pytest.raises(InvalidArgument, match="of='asha' will not do"):
+    with refused("of", "asha"):
         Doubling(3, 100, of="asha")
     with pytest.raises(BudgetTooSmall):
         Doubling(3, 5)

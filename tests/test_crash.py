@@ -17,6 +17,7 @@ from faults.kills import killed
 from faults.reference import Reference
 from faults.refusals import refused
 from lastarm.errors import JournalNotWritten
+from tests.refusals import raised
 
 
 @pytest.fixture
@@ -56,7 +57,10 @@ def test_when_the_disk_is_full_nothing_that_counted_is_lost(reference: Reference
 def test_opening_on_a_full_disk_is_an_error_that_says_so(reference: Reference) -> None:
     with (
         longest_file(5),
-        pytest.raises(JournalNotWritten, match=r"search\.jsonl .*File too large"),
+        raised(JournalNotWritten, path=reference.journal.resolve()) as refusal,
     ):
         reference.play()
+    cause = refusal.value.__cause__
+    assert isinstance(cause, OSError)
+    assert cause.errno == EFBIG
     reference.resumed("there was no room for a header")

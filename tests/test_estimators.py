@@ -4,6 +4,7 @@ import pickle
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,7 @@ from lastarm import LogUniform, SuccessiveHalving, search
 from lastarm.errors import InvalidArgument, OtherSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.splits import Split, folds, split
+from tests.refusals import refused
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300] / 16, y[:300]
@@ -249,7 +251,7 @@ def test_folds_are_fixed_and_their_losses_meaned(cv: Any) -> None:
     assert trainer.loss(state) == np.mean(expected)
     assert pickle.loads(pickle.dumps(trainer)).fingerprint() == trainer.fingerprint()
     assert hasattr(trainer, "test") == (not isinstance(cv, list))
-    with pytest.raises(InvalidArgument, match="3 models, one for each fold"):
+    with pytest.raises(InvalidArgument):
         _ = state.model
     if hasattr(trainer, "test"):
         unseen = trainer.splits[0].test
@@ -305,24 +307,24 @@ def test_the_users_own_split_is_kept() -> None:
 
 def test_what_cannot_be_done_is_refused_before_training() -> None:
     for estimator in (SVC(), LogisticRegression(solver="liblinear"), make_pipeline(PCA(), SVC())):
-        with pytest.raises(InvalidArgument, match="cannot be trained in steps"):
+        with refused("estimator"):
             Estimator(estimator, X, y)
-    with pytest.raises(InvalidArgument, match="with its brackets"):
+    with refused("estimator", SGDClassifier):
         Estimator(SGDClassifier, X, y)
-    with pytest.raises(InvalidArgument, match="neither classifier nor regressor"):
+    with refused("scoring", None):
         Estimator(MiniBatchKMeans(), X, y)
-    with pytest.raises(InvalidArgument, match="'best' is no scorer"):
+    with refused("scoring", "best"):
         Estimator(SGDClassifier(), X, y, scoring="best")
-    with pytest.raises(InvalidArgument, match="Give only one"):
+    with refused("cv", 3):
         Estimator(SGDClassifier(), X, y, split=Split([0], [1]), cv=3)
     no_folds: tuple[Any, ...] = ([], 2.5)
     for cv in no_folds:
-        with pytest.raises(InvalidArgument, match="has no folds"):
+        with refused("cv", cv):
             Estimator(SGDClassifier(), X, y, cv=cv)
-    with pytest.raises(InvalidArgument, match="names row 300"):
+    with refused("split", 300):
         Estimator(SGDClassifier(), X, y, split=Split([0], [300]))
     trainer = Estimator(make_pipeline(PCA(), RandomForestClassifier()), X, y)
-    with pytest.raises(InvalidArgument, match="that is what pulls decide"):
+    with refused("randomforestclassifier__n_estimators", 10):
         trainer.start({"randomforestclassifier__n_estimators": 10}, 0)
     with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         trainer.start({"depth": 10}, 0)
@@ -533,27 +535,27 @@ def test_real_valued_and_rare_targets_are_not_stratified() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "match"),
+    ("make", "argument", "given"),
     [
-        (lambda: split(100, test=1.0), "test=1.0 will not do"),
-        (lambda: split(100, validation=0), "validation=0 will not do"),
-        (lambda: split(100, test=float("nan")), "test=nan will not do"),
-        (lambda: split(2), "1 rows are too few to set validation"),
-        (lambda: split(0), "Give a whole number of at least 1"),
-        (lambda: split([]), "0 rows are too few"),
-        (lambda: split([1.0, 2.0, np.nan]), "y of row 2 is missing"),
-        (lambda: split(np.array([["a", "b"], ["c", None]], dtype=object)), "y of row 1"),
-        (lambda: split(pd.Series(["a", pd.NA, "b"], dtype=object)), "y of row 1"),
-        (lambda: split(100, stratify=True), "needs one label for each row"),
-        (lambda: folds(5, 6, test=0), "5 rows are too few for 6 folds"),
-        (lambda: folds(5, 1), "at least 2"),
-        (lambda: Split([], [1]), "train has no rows"),
-        (lambda: Split([0], [1], [1]), "row 1 is in both validation and test"),
-        (lambda: Split([0.5], [1]), "train is an array of float64"),
-        (lambda: Split([[0]], [1]), "shape"),
-        (lambda: Split([-1], [1]), "counted from 0"),
+        (lambda: split(100, test=1.0), "test", 1.0),
+        (lambda: split(100, validation=0), "validation", 0),
+        (lambda: split(100, test=float("nan")), "test", float("nan")),
+        (lambda: split(2), "validation", 0.2),
+        (lambda: split(0), "y", 0),
+        (lambda: split([]), "test", 0.1),
+        (lambda: split([1.0, 2.0, np.nan]), "y", np.float64("nan")),
+        (lambda: split(np.array([["a", "b"], ["c", None]], dtype=object)), "y", ANY),
+        (lambda: split(pd.Series(["a", pd.NA, "b"], dtype=object)), "y", pd.NA),
+        (lambda: split(100, stratify=True), "stratify", True),
+        (lambda: folds(5, 6, test=0), "k", 6),
+        (lambda: folds(5, 1), "k", 1),
+        (lambda: Split([], [1]), "train", []),
+        (lambda: Split([0], [1], [1]), "test", [1]),
+        (lambda: Split([0.5], [1]), "train", [0.5]),
+        (lambda: Split([[0]], [1]), "train", [[0]]),
+        (lambda: Split([-1], [1]), "train", [-1]),
     ],
 )
-def test_a_split_that_cannot_be_is_refused(make: Any, match: str) -> None:
-    with pytest.raises(InvalidArgument, match=match):
+def test_a_split_that_cannot_be_is_refused(make: Any, argument: str, given: Any) -> None:
+    with refused(argument, given):
         make()

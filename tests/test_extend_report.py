@@ -18,10 +18,10 @@ from lastarm import Doubling, Hyperband, RecordedCurves, Result, SuccessiveHalvi
 from lastarm.cli import main
 from lastarm.events import Event
 from lastarm.journal import read
-from lastarm.ledger.survivors import Course
+from lastarm.ledger.survivors import Survivors
 from lastarm.policy import Algorithm
-from lastarm.report.page.story import story
-from tests.report_searches import made, table
+from lastarm.report.next_steps import nothing_left
+from tests.report_searches import contents_of, figures, made, table
 
 ROUNDS: list[tuple[int, list[int]]] = []  # level, and the arms that were compared there
 
@@ -103,12 +103,12 @@ def compared(kind: Any, journal: Path, budgets: Sequence[int], losses: Any) -> N
             policy=kind(len(losses), budget),
             journal=journal,
         )
-    course = Course(read(journal))
-    assert sum(rung.pulls for rung in course.rungs) == result.spent.pulls
+    survivors = Survivors(read(journal))
+    assert sum(rung.pulls for rung in survivors.rungs) == result.spent.pulls
     until = [*(stretch.before.pulls for stretch in result.stretches), result.spent.pulls]
     busy = {place for place, (a, b) in enumerate(pairwise(until), start=1) if b > a}
-    assert {rung.stretch for rung in course.rungs} == busy
-    for rung in course.rungs:
+    assert {rung.stretch for rung in survivors.rungs} == busy
+    for rung in survivors.rungs:
         levels = [level for level, arms in ROUNDS if arms == sorted(rung.arms)]
         cut = rung.stretch > 1 and max(levels, default=0) > rung.level  # to what was left
         assert rung.level in levels or cut, (rung, ROUNDS)
@@ -150,7 +150,7 @@ def test_what_was_begun_is_finished_before_a_stretch_begins(tmp_path: Path) -> N
     for cut in range(1, len(lines)):
         journal.write_bytes(b"".join(lines[:cut]))
         _, events = extended(journal, "successive-halving", [192], losses)
-        rungs = Course(events).rungs
+        rungs = Survivors(events).rungs
         assert [(rung.stretch, rung.number) for rung in rungs] == names
         seen.add(tuple((rung.level, tuple(sorted(rung.arms)), rung.pulls) for rung in rungs))
     assert len(seen) == 1
@@ -158,20 +158,19 @@ def test_what_was_begun_is_finished_before_a_stretch_begins(tmp_path: Path) -> N
 
 def test_stories_of_an_extended_search_tell_of_all_that_were_compared(tmp_path: Path) -> None:
     result, events = extended(tmp_path / "j.jsonl", "successive-halving", [128, 512])
-    page = story(events, journal="j.jsonl")
+    page = contents_of(events, journal="j.jsonl")
     rungs = page["narrowing"]["rungs"]
     assert [rung["label"] for rung in rungs] == [f"{s}.{k}" for s in (1, 2) for k in (1, 2, 3, 4)]
     assert [rung["arms"] for rung in rungs] == 2 * [16, 8, 4, 2]
     assert [rung["on"] for rung in rungs] == 2 * [8, 4, 2, 0]
     assert page["narrowing"]["came"] == [[2, 16], [14, 8], [30, 4], [120, 2]]
-    assert "2.1 is the first rung of the second stretch" in page["narrowing"]["words"]
-    assert "past a rung already is compared there by its latest loss" in page["narrowing"]["words"]
+    assert not any(rung["already"] for rung in rungs[:4])
+    assert any(rung["already"] for rung in rungs[4:])
     assert result.arm is not None
-    assert of(result.arm, page)["story"][1] == "It was at 8 rungs and the best of 8."
+    assert figures(of(result.arm, page)["story"][1]) == [8, 8]  # rungs, and where it was the best
     for arm in page["arms"]:
         if arm["fate"] == "dropped":
-            assert "of stretch 2" in arm["story"][0]
-            assert "went on" in arm["story"][1]
+            assert figures(arm["story"][0])[1] == 2, "its stretch"
 
 
 def test_an_arm_that_was_past_a_rung_already_is_told_so(tmp_path: Path) -> None:
@@ -179,12 +178,12 @@ def test_an_arm_that_was_past_a_rung_already_is_told_so(tmp_path: Path) -> None:
     losses = 2.0 + np.arange(4)[:, None] - np.linspace(0, 1, 64)
     losses[3, :] = np.where(np.arange(64) < 4, 0.5, 9.0)
     _, events = extended(tmp_path / "j.jsonl", "successive-halving", [16, 24], losses)
-    page = story(events)
-    assert of(3, page)["story"][:3] == [
-        "It was dropped at rung 1 of stretch 2, after 6 pulls, which it had already, with a loss "
-        "of 9: place 4 of 4.",
-        "Its loss had been lower, 0.5 after 2 pulls, and rose with more training.",
-        "2 arms went on; the last of them, arm 1, had 2.96825.",
+    page = contents_of(events)
+    assert of(3, page)["fate"] == "dropped"
+    assert [figures(line) for line in of(3, page)["story"][:3]] == [
+        [1, 2, 6, 9, 4, 4],  # rung, stretch, pulls, loss, place of so many
+        [0.5, 2],  # its loss had been lower, after so many pulls
+        [2, 1, 2.96825],  # went on; the last of them, with its loss
     ]
 
 
@@ -201,21 +200,27 @@ def test_a_stretch_that_came_to_worse_is_warned_of(
 ) -> None:
     journal = tmp_path / "j.jsonl"
     result, events = extended(journal, "successive-halving", [96, 800], overfitting())
-    (warning,) = (note for note in story(events)["notes"] if "higher loss" in note)
-    assert warning.startswith("The budget of 800 came to a higher loss than that of 96: ")
+    (warning,) = result.remarks()
+    assert figures(warning)[:2] == [800, 96]
     assert 'recommend="best"' in warning
+    assert warning in contents_of(events)["notes"]
     assert warning in str(result)
     with pytest.raises(SystemExit):
         main(["show", str(journal)])
-    assert "came to a higher loss" in " ".join(capsys.readouterr().out.split())
+    assert warning in " ".join(capsys.readouterr().out.split())
     assert result.arm is not None
-    assert "rose with more training" in of(result.arm, story(events))["story"][1]
+    lowest, level = min((loss, level) for level, loss in result.curves[result.arm])
+    rose = of(result.arm, contents_of(events))["story"][1]
+    assert figures(rose) == pytest.approx([lowest, level], rel=1e-5)
 
     best = tmp_path / "best.jsonl"
     _, events = extended(best, "successive-halving", [96, 800], overfitting(), recommend="best")
-    page = story(events)
-    assert not any("higher loss" in note for note in page["notes"])
-    assert of(page["answer"]["arm"], page)["story"][1].startswith("Trained further, it had ")
+    page = contents_of(events)
+    assert Result.of(events).remarks() == []
+    assert len(page["notes"]) == 1  # that it has no journal
+    best_arm = Result.of(events).curves[page["answer"]["arm"]]
+    further = of(page["answer"]["arm"], page)["story"][1]
+    assert figures(further) == pytest.approx([best_arm[-1][1], best_arm[-1][0]], rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -238,13 +243,12 @@ def test_more_is_advised_only_where_it_would_do_something(
     journal = tmp_path / "j.jsonl"
     for place in range(1, len(budgets) + 1):
         result, events = extended(journal, policy, budgets[:place])
-        said = [step["words"] for step in story(events, journal="j.jsonl")["next"]]
-        advised = any("a budget such as" in words for words in said)
+        assert nothing_left(Result.of(events)) == reason
+        said = [step["words"] for step in contents_of(events, journal="j.jsonl")["next"]]
+        advised = any(figures(words)[-1:] == [2 * budgets[place - 1]] for words in said)
         assert advised == (reason is None)
-        assert (f"More budget would change nothing: {reason}." in said) == (reason is not None)
     changed = result.spent.pulls - result.stretches[-1].before.pulls
-    silent = "changed nothing" not in str(result)
-    assert silent == bool(changed)
+    assert bool(result.remarks()) == (not changed)
 
 
 # Figures and exports ----------------------------------------------------------------------------

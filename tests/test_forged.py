@@ -18,10 +18,11 @@ from optuna.trial import TrialState
 
 from lastarm import Result
 from lastarm.cli import main
-from lastarm.errors import JournalError
+from lastarm.errors import ImpossibleValue, JournalDamaged, JournalError, JournalNotRead
 from lastarm.events import Closed, Loss, Pull
 from lastarm.journal import read
 from tests.forged import DIGITS, HUGE, REFUSED, TOLD, forge, honest, nested
+from tests.refusals import raised
 
 COMMANDS = [
     ("show",),
@@ -77,14 +78,15 @@ def test_what_no_search_has_is_refused_by_every_command_in_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines, why = REFUSED[name]
+    lines, line, impossible = REFUSED[name]
     journal = forge(tmp_path / "forged.jsonl", lines)
     for command, *options in [*COMMANDS, ("export", "--optuna", "sqlite:///study.db")]:
         code, out, err = said(capsys, command, journal, *options)
         assert (code, out, err.count("\n")) == (3, "", 1), command
-        assert why in err
+        assert f"line {line}" in err
         assert len(err) < 500
-    with pytest.raises(JournalError):
+    kind, fields = (ImpossibleValue, {"name": impossible}) if impossible else (JournalDamaged, {})
+    with raised(kind, line=line, **fields):
         Result.of(read(journal))
     assert os.listdir(tmp_path) == ["forged.jsonl"]
 
@@ -187,7 +189,8 @@ def test_what_is_no_file_is_refused_at_once(
     for command, *options in [*COMMANDS, ("resume",), ("show", "--watch")]:
         code, out, err = said(capsys, command, journal, *options)
         assert (code, out, err.count("\n")) == (3, "", 1)
-        assert "it is no file, but a folder, a pipe or a device. Name a file" in err
+    with raised(JournalNotRead, path=Path(journal)):
+        read(journal)
     code, out, err = said(capsys, "replay", "curves.npz", "--budget", 1, "--journal", journal)
     assert (code, out, err.count("\n")) == (3, "", 1)
 
@@ -219,7 +222,4 @@ def test_a_study_of_that_name_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     assert said(capsys, *export)[0] == 0
     code, _, err = said(capsys, *export)
     assert code == 2
-    assert err == (
-        "lastarm: a study named 'mine' is in that storage already, and is left as it is. Give "
-        "another name (--name), or another storage.\n"
-    )
+    assert "'mine'" in err

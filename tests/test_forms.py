@@ -4,7 +4,6 @@ import functools
 import math
 import os
 import pickle
-import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm.errors import BadLoss, InvalidArgument
+from lastarm.errors import BadLoss
 from lastarm.testing.trainers import CheckTrainer, trainer_checks
 from lastarm.trainers.any_trainer import as_trainer
 from lastarm.trainers.functions import Functions, NoState
@@ -32,6 +31,7 @@ from lastarm.trainers.losses import observation
 from lastarm.trainers.maximized import Maximized
 from lastarm.trainers.programs import Program, ProgramFailed
 from lastarm.trainers.recorded import RecordedCurves
+from tests.refusals import refused
 
 RATE = {"rate": 0.25}
 
@@ -102,14 +102,12 @@ def test_no_metric_is_an_error() -> None:
     assert len(metrics["c"]) == 200
 
 
-def test_any_mapping_with_a_loss_will_do_and_one_without_is_shown() -> None:
+def test_any_mapping_with_a_loss_is_valid_and_one_without_is_refused() -> None:
     assert observation(UserDict({"loss": np.float64(0.5)})) == (0.5, None)
-    with pytest.raises(BadLoss, match="the keys 'accuracy', 3 has no 'loss'"):
-        observation({"accuracy": 1, 3: 4})
-    with pytest.raises(BadLoss, match=r"keys \(none\)"):
-        observation({})
-    with pytest.raises(BadLoss, match=r"'0\.5' is a str"):
-        observation({"loss": "0.5"})
+    for value, kind in (({"accuracy": 1, 3: 4}, "dict"), ({}, "dict"), ({"loss": "0.5"}, "str")):
+        with pytest.raises(BadLoss) as refusal:
+            observation(value)
+        assert refusal.value.kind == kind
 
 
 # A pair of functions -----------------------------------------------------------------------------
@@ -157,23 +155,18 @@ def test_a_function_that_wants_a_seed_gets_the_arms_and_may_spoil_its_config() -
 
 def test_a_function_that_returns_no_state_is_told_so() -> None:
     trainer = Functions(lambda config, state, pulls: None, loss=lambda state: 0.0)
-    with pytest.raises(NoState, match="returned None, but it is to return the state to go on"):
+    with pytest.raises(NoState) as refusal:
         trained(trainer, {}, 1)
+    assert refusal.value.function.endswith("<lambda>")
 
 
-@pytest.mark.parametrize(
-    ("train", "loss", "message"),
-    [
-        (squared, squared, r"with \(config, state, pulls\), and may have parameters named seed"),
-        (descend, descend, r"with \(state\), but missing a required"),
-        (descend, 0.5, r"0\.5 cannot be called"),
-    ],
-)
-def test_functions_that_cannot_be_called_are_refused_at_once(
-    train: Any, loss: Any, message: str
-) -> None:
-    with pytest.raises(InvalidArgument, match=message):
-        Functions(train, loss)
+def test_functions_that_cannot_be_called_are_refused_at_once() -> None:
+    with refused("train", squared):
+        Functions(squared, squared)
+    losses: list[Any] = [descend, 0.5]
+    for loss in losses:
+        with refused("loss", loss):
+            Functions(descend, loss)
 
 
 def test_functions_are_remembered_by_name() -> None:
@@ -253,8 +246,9 @@ def test_a_generator_that_yields_nothing_has_no_loss() -> None:
     def empty(config: Any) -> Iterator[float]:
         yield from ()
 
-    with pytest.raises(BadYield, match="empty ended before it yielded anything"):
+    with pytest.raises(BadYield) as refusal:
         trained(Generated(empty), {}, 1)
+    assert refusal.value.function.endswith("empty")
 
 
 def test_what_a_generator_raises_is_its_own_error() -> None:
@@ -267,7 +261,7 @@ def test_what_a_generator_raises_is_its_own_error() -> None:
 
 
 def test_a_generator_lives_in_its_process_unless_it_can_resume() -> None:
-    with pytest.raises(TypeError, match="let its function have a parameter `resume`"):
+    with pytest.raises(TypeError, match="`resume`"):
         pickle.dumps(trained(Generated(descent), RATE, 1))
 
 
@@ -303,7 +297,7 @@ def test_one_that_can_resume_yields_the_state_to_resume_from(yielded: object) ->
     def forgetful(config: Any, resume: Any) -> Iterator[Any]:
         yield yielded
 
-    with pytest.raises(BadYield, match="has a parameter `resume`, but yielded no state"):
+    with pytest.raises(BadYield):
         trained(Generated(forgetful), {}, 1)
 
 
@@ -315,7 +309,7 @@ def test_the_state_beside_a_loss_is_what_is_tested_and_given_back() -> None:
     state = trained(trainer, {}, 1)
     assert (trainer.loss(state), trainer.test(state), trainer.unwrap(state)) == (0.5, 5, "model")
     assert not hasattr(Generated(modelling), "test")
-    with pytest.raises(BadYield, match="yielded no state to be tested"):
+    with pytest.raises(BadYield):
         Generated(descent, test=len).test(trained(Generated(descent), RATE, 1))
 
 
@@ -323,7 +317,7 @@ def test_generator_functions_with_other_parameters_are_refused_at_once() -> None
     def with_data(config: Any, data: Any) -> Iterator[float]:
         yield 0.5
 
-    with pytest.raises(InvalidArgument, match="parameters named seed and resume"):
+    with refused("function", with_data):
         Generated(with_data)
     assert curve(Generated(functools.partial(with_data, data=1)), {}, 1) == [0.5]
 
@@ -372,8 +366,9 @@ def test_a_failed_attempt_leaves_the_folder_as_it_was() -> None:
     trainer = program(COUNTING, "{state}", "{pulls}", "{upto}", "{how}")
     state = trained(trainer, {"how": "well"}, 2)
     state.values["how"] = "fail"
-    with pytest.raises(ProgramFailed, match="exited with code 3"):
+    with pytest.raises(ProgramFailed) as failure:
         trainer.train(state, 1)
+    assert failure.value.code == 3
     assert Path(state, "count").read_text() == "2"
     assert trainer.loss(state) == 0.5
     state.values["how"] = "well"
@@ -403,7 +398,7 @@ def test_a_saved_folder_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert trainer.loss(trainer.train(loaded, 1)) == 0.25
     trainer.save(loaded, tmp_path / "three")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
-    with pytest.raises(TypeError, match="a folder cannot be pickled"):
+    with pytest.raises(TypeError, match=r"Program\.save"):
         pickle.dumps(state)
 
 
@@ -464,19 +459,21 @@ def test_a_program_may_print_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("code", "shown"),
     [
-        ("", "standard output is empty: its last line is to be the loss"),
-        ("print(0.5); print('done')", "ended with the line 'done'"),
-        ("print('[0.5]')", re.escape("ended with the line '[0.5]'")),
-        ("print('true')", "ended with the line 'true'"),
-        ("print('[' * 50_000)", re.escape("ended with the line '[[[")),
-        ("print('x' * 10**6)", "ended with the line 'x{200}'"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "ended with the line '��'"),
+        ("", "empty"),
+        ("print(0.5); print('done')", "'done'"),
+        ("print('[0.5]')", "'[0.5]'"),
+        ("print('true')", "'true'"),
+        ("print('[' * 50_000)", "'[[["),
+        ("print('x' * 10**6)", f"'{'x' * 200}'"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "'��'"),
     ],
 )
-def test_a_program_that_prints_no_loss_has_failed(code: str, message: str) -> None:
-    assert re.search(message, str(failing(code)))
+def test_a_program_that_prints_no_loss_has_failed(code: str, shown: str) -> None:
+    error = failing(code)
+    assert error.code == 0
+    assert shown in str(error)
 
 
 def test_a_loss_in_json_must_be_a_number() -> None:
@@ -490,7 +487,8 @@ def test_a_program_that_exits_badly_has_failed_and_its_standard_error_is_kept() 
         "import sys; print(0.5); print('x' * 100_000, file=sys.stderr);"
         "print('no GPU', file=sys.stderr); sys.stderr.buffer.write(b'\\n\\xff!\\n'); sys.exit(3)"
     )
-    assert str(error) == "the program exited with code 3: �!"
+    assert error.code == 3
+    assert str(error).endswith(": �!")
     shown = "".join(traceback.format_exception(error))
     assert "no GPU\n" in shown
     assert "The command: " in shown
@@ -500,14 +498,17 @@ def test_a_program_that_exits_badly_has_failed_and_its_standard_error_is_kept() 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_a_program_that_dies_by_a_signal_has_failed() -> None:
     code = "import os, signal; print(0.5, flush=True); os.kill(os.getpid(), signal.SIG{})"
-    assert str(failing(code.format("KILL"))) == "the program was killed by SIGKILL"
-    assert str(failing(code.format("SEGV"))) == "the program was killed by SIGSEGV"
+    for name in ("SIGKILL", "SIGSEGV"):
+        error = failing(code.format(name[3:]))
+        assert error.code == -signal.Signals[name]
+        assert name in str(error)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses a signal without a name")
 def test_a_signal_without_a_name_has_a_number() -> None:
     error = failing("import os; os.kill(os.getpid(), 40)")
-    assert str(error) == "the program was killed by signal 40"
+    assert error.code == -40
+    assert "40" in str(error)
 
 
 def test_a_program_may_print_any_amount() -> None:
@@ -524,34 +525,38 @@ def test_a_program_has_nothing_to_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "names", "message"),
+    ("argv", "names", "given"),
     [
-        ([], None, "give a program and its arguments as a list of strings"),
-        ("./train {rate}", None, "give a program and its arguments as a list of strings"),
-        ([sys.executable, 3], None, "not int"),
-        (["no-such-program"], None, "'no-such-program' cannot be found, or is not executable"),
-        (["./no-such-program", "{rate}"], None, "'./no-such-program' cannot be found"),
-        ([sys.executable, "{rats}"], ["rate"], "known of {rats}, only of {rate}, {upto}, {pulls}"),
-        ([sys.executable, "{}"], ["rate"], "nothing is known of {}"),
-        ([sys.executable, "{rate:.3f}"], None, "a name in braces and nothing else"),
-        ([sys.executable, "{rate!r}"], None, "a name in braces and nothing else"),
-        ([sys.executable, "{rate"], None, "Write {{ and }} for braces that are meant literally"),
-        ([sys.executable], ["seed"], "{seed} stands for the arm's seed. Give it another name"),
+        ([], None, []),
+        ("./train {rate}", None, "./train {rate}"),
+        ([sys.executable, 3], None, [sys.executable, 3]),
+        (["no-such-program"], None, ["no-such-program"]),
+        (["./no-such-program", "{rate}"], None, ["./no-such-program", "{rate}"]),
+        ([sys.executable, "{rats}"], ["rate"], [sys.executable, "{rats}"]),
+        ([sys.executable, "{}"], ["rate"], [sys.executable, "{}"]),
+        ([sys.executable, "{rate:.3f}"], None, "{rate:.3f}"),
+        ([sys.executable, "{rate!r}"], None, "{rate!r}"),
+        ([sys.executable, "{rate"], None, "{rate"),
     ],
 )
 def test_a_command_that_cannot_be_run_is_refused_at_once(
-    argv: Any, names: list[str] | None, message: str
+    argv: Any, names: list[str] | None, given: Any
 ) -> None:
-    with pytest.raises(InvalidArgument, match=re.escape(message)):
+    with refused("argv", given):
         Program(argv, names)
+
+
+def test_a_parameter_cannot_have_the_name_of_a_placeholder() -> None:
+    with refused("seed", ["seed"]):
+        Program([sys.executable], ["seed"])
+    with refused("upto", {"upto": 1}):
+        Program([sys.executable]).start({"upto": 1}, 0)
 
 
 def test_without_names_an_unknown_placeholder_is_refused_when_an_arm_begins() -> None:
     trainer = Program([sys.executable, "{rats}"])
-    with pytest.raises(InvalidArgument, match=r"nothing is known of \{rats\}, only of \{rate\}"):
+    with refused("argv", trainer.argv):
         trainer.start(RATE, 0)
-    with pytest.raises(InvalidArgument, match="a parameter cannot be called 'upto'"):
-        Program([sys.executable]).start({"upto": 1}, 0)
 
 
 def running(pid: int) -> bool:
@@ -656,7 +661,7 @@ def test_only_the_sign_changes() -> None:
     assert trainer.fingerprint() == {"maximized": Scored.__qualname__}
     for absent in ("test", "save", "load", "unwrap"):
         assert not hasattr(trainer, absent)
-    with pytest.raises(BadLoss, match="'high' is a str"):
+    with pytest.raises(BadLoss):
         trainer.loss("high")
 
 
@@ -717,22 +722,28 @@ def test_a_trainer_may_come_in_many_forms(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "way_out"),
     [
-        (lambda config: 0.5, "let it `yield` its loss once a pull"),
-        (functools.partial(descend, {}), "let it `yield` its loss once a pull"),
-        (SimpleNamespace(fit=len), "give Estimator(model, X, y) from lastarm.trainers.estimators"),
-        (descent(RATE), "has been called already: give the generator function itself"),
-        (RecordedCurves, "RecordedCurves() raises TypeError"),
-        (Descent, "is no trainer: give an object with start(config, seed)"),
-        (0.5, "0.5 is no trainer"),
-        ((descend,), "is no trainer"),
-        ((descend, 0.5), "0.5 cannot be called"),
+        (lambda config: 0.5, "`yield`"),
+        (functools.partial(descend, {}), "`yield`"),
+        (SimpleNamespace(fit=len), "Estimator(model, X, y)"),
+        (descent(RATE), "the generator function"),
+        (RecordedCurves, "an instance"),
+        (Descent, "start(config, seed)"),
+        (0.5, "start(config, seed)"),
+        ((descend,), "start(config, seed)"),
     ],
 )
-def test_anything_else_is_refused_with_the_way_out(given: Any, message: str) -> None:
-    with pytest.raises(InvalidArgument, match=re.escape(message)):
+def test_anything_else_is_refused_with_the_way_out(given: Any, way_out: str) -> None:
+    with refused("trainer", given) as refusal:
         as_trainer(given)
+    assert way_out in str(refusal.value)
+
+
+def test_a_pair_of_which_one_is_not_a_function_is_refused() -> None:
+    pair: Any = (descend, 0.5)
+    with refused("loss", 0.5):
+        as_trainer(pair)
 
 
 # The laws ----------------------------------------------------------------------------------------
@@ -847,31 +858,25 @@ def test_the_trainer_that_is_spoilt_below_obeys_the_laws(check: CheckTrainer) ->
 
 
 @pytest.mark.parametrize(
-    ("make", "broken", "message"),
+    ("make", "broken"),
     [
-        (
-            CountsCalls,
-            "a_plus_b",
-            r"the loss after 2 pulls is -?\d\.\d+, but after 1 and then 1 it",
-        ),
-        (RestartsAtEveryCall, "a_plus_b", "it is"),
-        (LooksWithItsOwnDice, "looking", r"but if it was also looked at in between it is -?\d"),
-        (ChangesWhenTested, "looking", "looked at in between"),
-        (ForgetsItsSeed, "same_seed", r"trained in turn, have the losses \[-?\d.*\] and \[-?\d"),
-        (SharesItsDice, "same_seed", "two arms with the same settings and seed"),
-        (SavesHalf, "saved", r"then 1 pulls is -?\d.*but if it was saved and loaded in between"),
-        (SavesRoundly, "saved", r"after 1 pulls is -?\d.*but saved and loaded it is"),
-        (CannotBeSaved, "saved", "a state cannot be pickled: .* or leave this law out"),
+        (CountsCalls, "a_plus_b"),
+        (RestartsAtEveryCall, "a_plus_b"),
+        (LooksWithItsOwnDice, "looking"),
+        (ChangesWhenTested, "looking"),
+        (ForgetsItsSeed, "same_seed"),
+        (SharesItsDice, "same_seed"),
+        (SavesHalf, "saved"),
+        (SavesRoundly, "saved"),
+        (CannotBeSaved, "saved"),
     ],
 )
-def test_a_law_catches_the_trainer_that_breaks_it(
-    make: Callable[[], Any], broken: str, message: str
-) -> None:
-    with pytest.raises(AssertionError, match=message):
+def test_a_law_catches_the_trainer_that_breaks_it(make: Callable[[], Any], broken: str) -> None:
+    with pytest.raises(AssertionError, match=r"\d|pickled"):  # it shows the losses, or the cause
         law(broken)(make, {})
 
 
-def test_a_look_that_is_no_number_or_spoils_the_state_is_caught_too() -> None:
+def test_a_look_that_is_not_a_number_or_spoils_the_state_is_caught_too() -> None:
     with pytest.raises(BadLoss):
         law("number")(SaysItInWords, {})
     with pytest.raises((BadLoss, IndexError)):

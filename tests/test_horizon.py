@@ -20,9 +20,9 @@ from lastarm import (
     Pull,
     TimedHalving,
 )
-from lastarm.errors import InvalidArgument
 from lastarm.policies.parts.rungs import entering
 from lastarm.theory import Envelopes, halving_regret, horizon_budget, horizon_regret
+from tests.refusals import refused
 
 Table = list[list[float]]
 TIES = [0.0, 0.25, 0.5, 1.0]
@@ -194,7 +194,7 @@ def test_what_failed_arms_do_not_use_raises_the_next_levels() -> None:
 
 @pytest.mark.parametrize("bad", [1, 0, -2, "1", "x", "1/0", math.nan, math.inf, True, None, [2]])
 def test_eta_is_a_rational_of_more_than_one(bad: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"^eta=.* Give a number of more than 1"):
+    with refused("eta", bad):
         HorizonHalving(4, 100, 9, eta=bad)
 
 
@@ -203,11 +203,11 @@ def test_numbers_are_kept_in_a_form_that_a_journal_can_hold() -> None:
     halves: list[Any] = [1.5, "1.5", np.float32(1.5), Fraction(3, 2)]
     kept = [HorizonHalving(4, 100, 9, eta=eta).eta for eta in twos + halves]
     assert kept == [2] * 5 + ["3/2"] * 4
-    with pytest.raises(InvalidArgument, match=r"^look_cost=-1 .* at least 0"):
+    with refused("look_cost", -1):
         PricedHalving(4, 100, 9, look_cost=-1)
-    with pytest.raises(InvalidArgument, match=r"^max_pulls=0"):
+    with refused("max_pulls", 0):
         HorizonHalving(4, 100, 0)
-    with pytest.raises(InvalidArgument, match=r"^seconds=0"):
+    with refused("seconds", 0):
         TimedHalving(4, 100, 9, seconds=0)
 
 

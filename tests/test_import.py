@@ -24,6 +24,18 @@ def test_importing_it_brings_nothing_heavy() -> None:
     assert not HEAVY & set(said.stdout.split())
 
 
+def test_printing_a_result_needs_nothing_of_the_report() -> None:
+    code = (
+        "import sys; from lastarm import Result\n"
+        "from lastarm.events import Loss, Pull\n"
+        "print(Result.of([Loss(Pull(0, 1), 0.5)]), file=sys.stderr)\n"
+        "print(*(name for name in sys.modules if name.startswith('lastarm.report')))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "0.5" in said.stderr
+    assert said.stdout == "\n"
+
+
 def test_searching_brings_no_more_than_numpy() -> None:
     code = (
         "import sys; from lastarm import SuccessiveHalving, search\n"

@@ -3,34 +3,53 @@
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastarm import Choice, RecordedCurves, Result, SuccessiveHalving, Uniform, search
+from lastarm import (
+    Choice,
+    HorizonHalving,
+    RecordedCurves,
+    Result,
+    SuccessiveHalving,
+    Uniform,
+    search,
+)
+from lastarm.cli import main
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
     JournalLocked,
+    JournalNotRead,
     JournalNotWritten,
     JournalRepaired,
     OtherFormat,
     OtherSearch,
+    OtherVersion,
     ReplayDiverged,
 )
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
 from lastarm.journal import Journal, lock, read, replay
 from lastarm.journal.lines import decode, encode, event_of
+from lastarm.ledger.survivors import rounds_of
+from tests.refusals import raised
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(16)]
+
+
+def owner(process: int) -> str:
+    return f"process {process} on {platform.node()}"
 
 
 def play(path: Path, *, budget: int = 128, seed: int = 0, table: Any = TABLE) -> Result:
@@ -53,7 +72,6 @@ works = st.builds(
     st.integers(1, 99),
     st.integers(0, 1),
     st.floats(0, 1e9),
-    st.integers(0, 1),
 )
 texts = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 events = st.one_of(
@@ -133,21 +151,26 @@ def test_a_finished_search_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"budget": 127}, "budget was 128 and is now 127. A budget can only grow"),
-        ({"seed": 1}, "seed was 0 and is now 1"),
-        ({"table": [row[::-1] for row in TABLE]}, "trainer.table was '"),
-        ({"table": [[*row, row[-1]] for row in TABLE]}, "trainer.table was '"),
-        ({"table": TABLE[:8]}, "arms was 16 and is now 8"),
+        ({"budget": 127}, [("budget", 128, 127)]),
+        ({"seed": 1}, [("seed", 0, 1)]),
+        ({"table": [row[::-1] for row in TABLE]}, ["trainer.table"]),
+        ({"table": [[*row, row[-1]] for row in TABLE]}, ["trainer.table"]),
+        (
+            {"table": TABLE[:8]},
+            [("arms", 16, 8), "trainer.table", "space.configs", "space.sha256"],
+        ),
     ],
 )
 def test_another_search_is_refused_by_what_differs(
-    tmp_path: Path, change: dict[str, Any], named: str
+    tmp_path: Path, change: dict[str, Any], named: list[Any]
 ) -> None:
     path = tmp_path / "search.jsonl"
     play(path)
     before = path.read_bytes()
-    with pytest.raises(OtherSearch, match=named):
+    with raised(OtherSearch, path=path) as refusal:
         play(path, **change)
+    differences = refusal.value.differences
+    assert [one if one in named else one[0] for one in differences] == named
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["search.jsonl"]
 
@@ -212,7 +235,7 @@ def test_earlier_damage_is_an_error_with_its_line_and_changes_nothing(tmp_path: 
         missing = b"".join([*lines[:number], *lines[number + 1 :]])
         for content in (damaged, missing):
             path.write_bytes(content)
-            with pytest.raises(JournalDamaged, match=f"damaged at line {number + 1}:"):
+            with raised(JournalDamaged, path=path, line=number + 1):
                 play(path)
             with pytest.raises(JournalDamaged):
                 read(path)
@@ -244,7 +267,7 @@ def test_no_bit_flip_goes_unnoticed(tmp_path: Path) -> None:
 def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "search.jsonl"
     path.write_bytes(content)
-    with pytest.raises(JournalDamaged, match="line 1"):
+    with raised(JournalDamaged, path=path, line=1):
         play(path)
     assert path.read_bytes() == content
 
@@ -256,7 +279,7 @@ def test_whole_lines_that_were_never_written_by_us_are_refused(tmp_path: Path) -
         body = json.dumps({"x": fields} if isinstance(fields, list) else fields)[:-1]
         body += f',"durable":1,"after":"{checksum}"'
         path.write_bytes(line + _summed(body))
-        with pytest.raises(JournalDamaged, match="line 2"):
+        with raised(JournalDamaged, path=path, line=2):
             read(path)
 
 
@@ -265,7 +288,7 @@ def test_a_journal_of_another_format_is_not_called_damaged(tmp_path: Path) -> No
     line, _ = encode(OPENED, 0, "")
     newer = line.replace(b'"format":1', b'"format":2').rpartition(b',"sum"')[0].decode()
     path.write_bytes(_summed(newer))
-    with pytest.raises(OtherFormat, match="is of format 2, and this version of lastarm knows"):
+    with raised(OtherFormat, path=path, written=2, known=1):
         read(path)
 
 
@@ -278,19 +301,25 @@ def test_a_journal_that_cannot_be_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
-    for name in ("folder", "pipe", "/", "/dev/full", "circle", "x" * 300):
-        with pytest.raises(JournalError, match="not a file that can be written to"):
+    (tmp_path / "there").symlink_to("back")
+    (tmp_path / "back").symlink_to("there")
+    circles = ("circle", "circle/search.jsonl", "there", "back")
+    for name in ("folder", "pipe", "/", "/dev/full", *circles, "x" * 300):
+        with raised(JournalError) as refusal:
             play(tmp_path / name)
-    with pytest.raises(JournalNotWritten, match="No such file"):
-        play(tmp_path / "missing" / "search.jsonl")
-    with pytest.raises(JournalError, match="cannot be read"):
-        read(tmp_path / "missing.jsonl")
+        assert type(refusal.value) is JournalError
+    missing = tmp_path / "missing" / "search.jsonl"
+    with raised(JournalNotWritten, path=missing) as refusal:
+        play(missing)
+    assert isinstance(refusal.value.__cause__, FileNotFoundError)
+    with raised(JournalNotRead, path=missing):
+        read(missing)
 
 
 def test_a_second_writer_is_refused_by_name_and_let_in_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "search.jsonl"
     with Journal(path, OPENED):
-        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on "):
+        with raised(JournalLocked, path=path, owner=owner(os.getpid())):
             Journal(path, OPENED)
         assert read(path) == [OPENED], "reading needs no lock"
     Journal(path, OPENED).close()
@@ -307,7 +336,7 @@ def test_a_dead_writers_lock_holds_nobody_up(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
-        with pytest.raises(JournalLocked, match=f"process {process.pid} on "):
+        with raised(JournalLocked, path=path, owner=owner(process.pid)):
             Journal(path, OPENED)
         process.kill()
         process.wait()
@@ -330,7 +359,7 @@ def test_what_a_dead_writer_was_starting_holds_nobody_up_for_long(
     Journal(path, OPENED).close()
     monkeypatch.setattr(lock, "PATIENCE", 0.05)
     subprocess.run([*command, "1"], check=True)
-    with pytest.raises(JournalLocked, match="process"):
+    with raised(JournalLocked, path=path):
         Journal(path, OPENED)
 
 
@@ -339,9 +368,9 @@ def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:
     with Journal(path, OPENED):
         (tmp_path / "soft.jsonl").symlink_to(path)
         (tmp_path / "hard.jsonl").hardlink_to(path)
-        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on"):
+        with raised(JournalLocked, path=path, owner=owner(os.getpid())):
             Journal(tmp_path / "soft.jsonl", OPENED)
-        with pytest.raises(JournalLocked, match="another process"):
+        with raised(JournalLocked, path=tmp_path / "hard.jsonl", owner="another process"):
             Journal(tmp_path / "hard.jsonl", OPENED)
 
 
@@ -391,11 +420,11 @@ def test_a_policy_that_asks_otherwise_than_written_is_found_out(tmp_path: Path) 
     path = tmp_path / "search.jsonl"
     play(path)
     history = read(path)
-    with pytest.raises(ReplayDiverged, match=r"record 2 .* but the policy now does"):
+    with raised(ReplayDiverged, record=2, written=history[1]):
         replay(history, SuccessiveHalving(16, 640))
-    with pytest.raises(ReplayDiverged, match="not wait for that pull"):
+    with raised(ReplayDiverged, record=2, written=history[2]):
         replay([history[0], history[2]], SuccessiveHalving(16, 128))
-    with pytest.raises(ReplayDiverged, match="Closed"):
+    with raised(ReplayDiverged, record=2, written=Closed(3, 8)):
         replay([history[0], Closed(3, 8)], SuccessiveHalving(16, 128))
 
 
@@ -416,5 +445,125 @@ def test_a_hyperparameter_called_configs_keeps_its_description(tmp_path: Path) -
     assert opened.space["configs"] == {"uniform": [0.0, 1.0]}
     assert opened.space["configs drawn"] == {"uniform": [2.0, 3.0]}
     assert run().digest == found.digest
-    with pytest.raises(OtherSearch, match="configs drawn drawn was"):
+    with raised(OtherSearch) as refusal:
         run(include=[{"row": 0, "configs": 0.5, "configs drawn": 2.5}])
+    assert [name for name, *_ in refusal.value.differences] == ["space.configs drawn drawn"]
+
+
+def by_two_seeds(path: Path | None, *, seed: int, own: int = 7) -> Result:
+    """A search whose policy has a seed of its own: it draws 3 of 8 arms."""
+    policy = HorizonHalving(arms=8, budget=12, max_pulls=18, seed=own)
+    return search(
+        Noisy(), [{"x": x / 8} for x in range(8)], policy=policy, seed=seed, journal=path
+    )
+
+
+class Noisy:
+    """Its losses depend on the seed of the arm."""
+
+    def start(self, config: Any, seed: int) -> list[float]:
+        return [config["x"] + seed % 97, 0]
+
+    def train(self, state: list[float], pulls: int) -> list[float]:
+        return [state[0], state[1] + pulls]
+
+    def loss(self, state: list[float]) -> float:
+        return state[0] + 1 / state[1]
+
+
+def test_a_seed_of_the_policy_does_not_hide_that_of_the_search(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    first = by_two_seeds(path, seed=1)
+    assert by_two_seeds(path, seed=1).digest == first.digest
+    with raised(OtherSearch, differences=[("seed", 1, 2)]):
+        by_two_seeds(path, seed=2)
+    with raised(OtherSearch, differences=[("policy.seed", 7, 8)]):
+        by_two_seeds(path, seed=1, own=8)
+
+
+def test_a_seed_that_the_policy_has_from_the_search_is_named_once(tmp_path: Path) -> None:
+    def run(seed: int) -> Result:
+        rows = [{"x": x / 8} for x in range(8)]
+        numbers: dict[str, Any] = {"arms": 8, "budget": 12, "max_pulls": 18}
+        return search(Noisy(), rows, seed=seed, journal=tmp_path / "search.jsonl", **numbers)
+
+    run(1)
+    with raised(OtherSearch, differences=[("seed", 1, 2)]):
+        run(2)
+
+
+def test_a_result_finds_its_journal_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = play(Path("search.jsonl"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert result.journal == str(tmp_path / "search.jsonl")
+    assert result.report("report.html").exists()
+
+
+@dataclass(eq=False)
+class Later(SuccessiveHalving):
+    """Successive Halving, after its rule was changed."""
+
+    version: ClassVar[int] = 2
+
+
+class LaterCurves(RecordedCurves):
+    """Recorded curves, after their rule was changed."""
+
+    version = 3
+    recorded_as = "RecordedCurves"
+    __qualname__ = "RecordedCurves"
+
+
+def test_a_journal_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    path, rows = tmp_path / "search.jsonl", [{"row": row} for row in range(16)]
+    play(path)
+    before = path.read_bytes()
+    policy = {"part": "policy", "name": "successive-halving", "written": 1, "known": 2}
+    with raised(OtherVersion, path=path, **policy):
+        search(RecordedCurves(TABLE), rows, policy=Later(16, 128), journal=path)
+    trainer = {"part": "trainer", "name": "RecordedCurves", "written": 1, "known": 3}
+    with raised(OtherVersion, path=path, **trainer):
+        search(LaterCurves(TABLE), rows, policy=SuccessiveHalving(16, 128), journal=path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["search.jsonl"]
+
+
+def test_a_version_other_than_1_is_in_the_header_and_is_resumed(tmp_path: Path) -> None:
+    path, rows = tmp_path / "search.jsonl", [{"row": row} for row in range(16)]
+
+    def run(policy: SuccessiveHalving, trainer: RecordedCurves) -> Result:
+        return search(trainer, rows, policy=policy, journal=path, checkpoints=False)
+
+    first = run(Later(16, 128), LaterCurves(TABLE))
+    opened = read(path)[0]
+    assert isinstance(opened, Opened)
+    assert (opened.policy["version"], opened.trainer["version"]) == (2, 3)
+    assert run(Later(16, 128), LaterCurves(TABLE)).digest == first.digest
+    with pytest.raises(OtherVersion):  # nor by an older rule
+        run(SuccessiveHalving(16, 128), LaterCurves(TABLE))
+
+
+def test_a_journal_of_another_version_is_shown_reported_and_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "search.jsonl"
+    digest = play(path).digest
+    played = rounds_of({"name": "successive-halving", "arms": 16, "budget": 128}, read(path))
+    assert played
+    monkeypatch.setattr(SuccessiveHalving, "version", 2)
+    opened = read(path)[0]
+    assert isinstance(opened, Opened)
+    assert rounds_of(opened.policy, read(path)) == []  # the new rule does not explain the old
+    for words in (["show", "--json"], ["report", "-o", str(tmp_path / "report.html")], ["show"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, str(path)])
+        assert ended.value.code == 0
+        said = capsys.readouterr().out
+        assert "--json" not in words or json.loads(said)["digest"] == digest
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(path), "-o", str(tmp_path / "arms.csv")])
+    assert ended.value.code == 0

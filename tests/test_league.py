@@ -14,8 +14,18 @@ from lastarm import Hyperband, UniformAllocation
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES
 from league import SLOW, contenders, random_few, registered
-from league_curves import PERCENTS, Draw, Table, cut, normalised_ranks, play, rungs, tables
-from league_scores import Found, Scores
+from league_curves import (
+    PERCENTS,
+    Draw,
+    Found,
+    Scores,
+    Table,
+    cut,
+    normalised_ranks,
+    play,
+    rungs,
+    tables,
+)
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 

@@ -1,6 +1,7 @@
 """The page of the reproduction and its figures: what they show, in what order, byte for byte."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lastarm.errors import InvalidArgument
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Part, write, write_page
 from lastarm.policies import POLICIES
 from lastarm.report.figures.palette import COLOURS, LABELS, LOOKS
+from tests.refusals import refused
 
 COMPARED = (
     "uniform",
@@ -128,7 +129,7 @@ def test_the_same_parts_give_the_same_page_wherever_they_lie(tmp_path: Path) -> 
 def test_a_part_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
     written(tmp_path, "ridge")
     (tmp_path / "svm.json").write_text(content)
-    with pytest.raises(InvalidArgument, match=r"svm\.json is not a part .* Run its part again"):
+    with refused("out", tmp_path / "svm.json"):
         write_page(tmp_path)
 
 
@@ -136,14 +137,20 @@ def test_a_part_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> No
 def test_a_file_that_the_page_would_point_at_has_to_be_there(tmp_path: Path, name: str) -> None:
     written(tmp_path, "ridge", figures=["one"])
     (tmp_path / name).unlink()
-    with pytest.raises(InvalidArgument, match=f"{name} is missing, and the part 'ridge' names it"):
+    with refused("out", tmp_path / name):
         write_page(tmp_path)
     assert not (tmp_path / "README.md").exists()
 
 
 def test_without_parts_there_is_no_page(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="has no parts in it"):
+    with refused("out", tmp_path):
         write_page(tmp_path)
+
+
+def test_the_page_in_the_docs_is_made_of_its_parts(tmp_path: Path) -> None:
+    docs = Path(__file__).parent.parent / "docs" / "jamieson2015"
+    copy = shutil.copytree(docs, tmp_path / "copy")
+    assert write_page(copy).read_text() == (docs / "README.md").read_text()
 
 
 # The figures ---------------------------------------------------------------------------------
@@ -173,7 +180,9 @@ def test_errors_far_apart_have_a_logarithmic_axis(spread: float, scale: str) -> 
 
 def test_the_line_is_the_mean_over_trials_and_the_band_the_middle_half() -> None:
     table = [row for row in rows() if row["policy"] == "uniform"]
-    line = figures.Line.of([{name: str(value) for name, value in row.items()} for row in table])
+    line = figures.PolicyLine.of(
+        [{name: str(value) for name, value in row.items()} for row in table]
+    )
     assert line.budgets.tolist() == [16, 32, 64, 128, 256, 512, 1024]
     assert line.seconds[0] == pytest.approx(0.516)
     assert line.mean[-1] == pytest.approx(1.015)

@@ -25,12 +25,12 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Pull
 from lastarm.policies import POLICIES
 from lastarm.report.figures.palette import ACCENT, LOOKS
 from lastarm.report.importance import importance
 from lastarm.trainers import Config
+from tests.refusals import refused
 
 FIGURES = ["curves", "rungs", "spending", "importance"]
 HOSTILE = "<script>alert('$x_{$')</script>\x1b[31m\u202e&amp;\"'$"
@@ -247,7 +247,7 @@ def test_policies_are_compared_by_what_they_had_spent(result: Result) -> None:
 
 def test_policies_are_told_apart_by_name(result: Result) -> None:
     for others in ({"Successive Halving": result}, result, [result]):
-        with pytest.raises(InvalidArgument, match="give a dict of names and results"):
+        with refused("others"):
             result.plot.policies(others)  # type: ignore[arg-type]
     result.plot.policies({"Successive Halving": result}, name="the first")
 

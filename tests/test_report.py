@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastarm import (
+    ASHA,
     EnvelopeHalving,
     Hyperband,
     LogUniform,
@@ -36,16 +37,20 @@ from lastarm.ledger import Timeline
 from lastarm.policies import POLICIES
 from lastarm.report.axes import axis
 from lastarm.report.hyperparameters import parameters
-from lastarm.report.page.html import rendered, write_report
-from lastarm.report.page.story import MOST_ARMS, MOST_POINTS, story
+from lastarm.report.page.contents import MOST_ARMS, MOST_POINTS
+from lastarm.report.page.html import rendered
 from lastarm.trainers import RecordedCurves
+from tests.refusals import refused
 from tests.report_searches import (
     HOSTILE,
     ODD,
+    contents_of,
     events_of,
+    figures,
     hostile_events,
     large,
     made,
+    page_of,
     table,
     told,
     write_journal,
@@ -76,7 +81,7 @@ FOUR_ARMS = {
 
 
 def test_the_answer_comes_first_with_what_everything_would_have_cost() -> None:
-    page = story(told(FOUR_ARMS, Closed(0, 9, test_loss=0.125)), journal="a.jsonl")
+    page = contents_of(told(FOUR_ARMS, Closed(0, 9, test_loss=0.125)), journal="a.jsonl")
     assert page["headline"] == "Arm 0 is recommended"
     assert page["answer"] | {"cost": None} == {
         "arm": 0,
@@ -87,31 +92,19 @@ def test_the_answer_comes_first_with_what_everything_would_have_cost() -> None:
         "cost": None,
     }
     spent = 1 + 1 + 1 + 1 + 1 + 3 * 2 + 2 * 6
-    assert page["answer"]["cost"][0].startswith(f"Spent: {spent} pulls and 10 looks")
-    assert page["answer"]["cost"][1].startswith(
-        "Training all 5 arms for 9 pulls each, as far as the recommended one, would have cost 45 "
-        f"pulls, {45 / spent:.1f} times as many"
-    )
+    cost = [figures(line) for line in page["answer"]["cost"]]
+    assert [cost[0][:2], cost[1][:4]] == [[spent, 10], [5, 9, 45, round(45 / spent, 1)]]
 
 
 def test_every_arm_is_told_why_it_lost() -> None:
-    page = story(told(FOUR_ARMS, Closed(0, 9)))
-    assert of(1, page)["story"] == [
-        "It came to rung 3, after 9 pulls, with a loss of 0.15: place 2 of 2.",
-        "It lost to arm 0, which had 0.1.",
-        "To win it would have had to fall by 0.05. No arm was trained further, so how it would "
-        "have gone on is not known.",
-    ]
-    assert of(4, page)["story"] == [
-        "It was dropped at rung 2, after 3 pulls, with a loss of 0.4: place 3 of 3.",
-        "2 arms went on; the last of them, arm 1, had 0.25.",
-        "It was no close call: to win it would have had to fall by 0.3, and no arm that went on "
-        "from there moved by more than 0.1.",
-    ]
-    assert of(0, page)["story"][1:] == [
-        "It was at 3 rungs and the best of 2; its lowest place was 3 of 5, at rung 1.",
-        "The next best, arm 1, had 0.15 after 9 pulls.",
-    ]
+    page = contents_of(told(FOUR_ARMS, Closed(0, 9)))
+    told_of = {arm: [figures(line) for line in of(arm, page)["story"]] for arm in (0, 1, 4)}
+    # Rung, pulls, loss and place of so many; the arm it lost to and its loss; what it lacked.
+    assert told_of[1] == [[3, 9, 0.15, 2, 2], [0, 0.1], [0.05]]
+    # The same; how many went on, the last of them and its loss; what it lacked, what others moved.
+    assert told_of[4] == [[2, 3, 0.4, 3, 3], [2, 1, 0.25], [0.3, 0.1]]
+    # Rungs, where it was the best, its lowest place; the next best, its loss and its pulls.
+    assert told_of[0][1:] == [[3, 2, 3, 5, 1], [1, 0.15, 9]]
     assert [(arm["arm"], arm["fate"]) for arm in page["arms"]] == [
         (0, "recommended"),
         (1, "not chosen"),
@@ -123,25 +116,22 @@ def test_every_arm_is_told_why_it_lost() -> None:
 
 def test_a_close_call_is_called_one() -> None:
     curves = {0: [(1, 0.9), (4, 0.2)], 1: [(1, 0.8), (4, 0.3)], 2: [(1, 0.85)]}
-    page = story(told(curves, Closed(0, 4)))
-    assert "It was a close call" in of(2, page)["story"][2]
-    assert page["audit"]["words"][0] == "Of 2 arms that did not win, 1 was a close call."
+    page = contents_of(told(curves, Closed(0, 4)))
+    assert figures(page["audit"]["words"][0]) == [2, 1]
     assert [arm for arm, _, _, close in page["audit"]["points"] if close] == [2]
 
 
 def test_a_tie_is_called_one_and_near_ties_are_told_apart() -> None:
-    tied = story(told({0: [(1, 0.5)], 1: [(1, 0.5)]}, Closed(0, 1)))
-    assert of(1, tied)["story"][1] == (
-        "It lost to arm 0, which had the same loss, and ties go to the lower arm number."
-    )
-    near = story(told({0: [(1, 0.123456781)], 1: [(1, 0.123456789)]}, Closed(0, 1)))
-    assert of(1, near)["story"][1] == "It lost to arm 0, which had 0.12345678."
+    tied = contents_of(told({0: [(1, 0.5)], 1: [(1, 0.5)]}, Closed(0, 1)))
+    assert "ties" in of(1, tied)["story"][1]
+    near = contents_of(told({0: [(1, 0.123456781)], 1: [(1, 0.123456789)]}, Closed(0, 1)))
+    assert figures(of(1, near)["story"][1]) == [0, 0.12345678]
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_has_a_page(name: str) -> None:
     events = events_of(made(name, arms=8, budget=160))
-    page = story(events, journal="search.jsonl")
+    page = contents_of(events, journal="search.jsonl")
     arms = {event.arm for event in events if isinstance(event, Pull)}
     looks = sum(isinstance(event, Loss) for event in events)
     assert {arm["arm"] for arm in page["arms"]} == arms
@@ -155,7 +145,7 @@ def test_every_policy_has_a_page(name: str) -> None:
 
 def test_hyperbands_brackets_are_apart() -> None:
     policy = Hyperband(arms=17, budget=69, max_pulls=9)
-    page = story(events_of(policy))
+    page = contents_of(events_of(policy))
     seen = [
         (r["bracket"], r["number"], r["arms"], r["level"], r["on"])
         for r in page["narrowing"]["rungs"]
@@ -174,35 +164,31 @@ def test_an_asynchronous_promotion_is_explained() -> None:
     events: list[Event] = [Opened(0, {"name": "asha"}, {}, {})]
     for arm, upto, loss in [(0, 1, 0.5), (0, 3, 0.4), (1, 1, 0.3)]:
         events += [Pull(arm, upto), Loss(Pull(arm, upto), loss)]
-    page = story([*events, Closed(1, 1)])
+    page = contents_of([*events, Closed(1, 1)])
     assert of(0, page)["fate"] == "not chosen"
-    page = story([*events, Closed(0, 3)])
-    assert of(1, page)["story"][1] == (
-        "1 arm went on, arm 0 with a higher loss of 0.5: asha does not wait: it had gone on when "
-        "fewer arms had been seen."
-    )
+    page = contents_of([*events, Closed(0, 3)])
+    assert figures(of(1, page)["story"][1]) == [1, 0, 0.5]
+    assert ASHA.why_higher in of(1, page)["story"][1]
 
 
 def test_an_arm_that_lost_to_a_steeper_curve_is_told_so() -> None:
     steep = [0.9, 0.9, 0.9, 0.7, 0.7, 0.7, 0.6, *[0.57] * 6, *[0.1] * 27]
     flat = [[0.5 + arm / 100] * 40 for arm in range(7)]
     poor = [[0.9] * 40 for _ in range(8)]
-    page = story(events_of(EnvelopeHalving(16, 160, 40), [steep, *flat, *poor]))
-    assert page["narrowing"]["words"].endswith("may pass over a flat one with a lower loss.")
+    page = contents_of(events_of(EnvelopeHalving(16, 160, 40), [steep, *flat, *poor]))
+    assert EnvelopeHalving.who_goes_on in page["narrowing"]["words"]
     assert of(13, page)["fate"] == "recommended"  # the steep one
-    assert of(5, page)["story"][:2] == [
-        "It was dropped at rung 2, after 8 pulls, with a loss of 0.53: place 4 of 8.",
-        "4 arms went on, arm 13 with a higher loss of 0.57: envelope-halving goes by what it "
-        "expects of each curve, and that one had fallen more since the rung before.",
-    ]
-    assert of(0, page)["story"][1] == "8 arms went on; the last of them, arm 13, had 0.7."
+    place, why = of(5, page)["story"][:2]
+    assert (figures(place), figures(why)) == ([2, 8, 0.53, 4, 8], [4, 13, 0.57])
+    assert EnvelopeHalving.why_higher in why
+    assert figures(of(0, page)["story"][1]) == [8, 13, 0.7]
 
 
 @pytest.mark.parametrize("name", ["successive-halving", "hyperband", "asha", "lucb"])
 def test_a_search_cut_anywhere_has_a_page(name: str) -> None:
     events = events_of(made(name, arms=6, budget=40), table(6))
     for length in range(len(events) + 1):
-        page = story(events[:length], journal="search.jsonl", running=bool(length % 2))
+        page = contents_of(events[:length], journal="search.jsonl", running=bool(length % 2))
         complete = length == len(events)
         assert page["state"] == (
             "complete" if complete else "running" if length % 2 else "stopped"
@@ -213,19 +199,18 @@ def test_a_search_cut_anywhere_has_a_page(name: str) -> None:
 def test_what_is_not_decided_is_not_called_dropped() -> None:
     curves = {0: [(1, 0.9)], 1: [(1, 0.8), (3, 0.7)], 2: [(1, 0.7), (3, 0.6)], 3: [(1, 0.6)]}
     events = [*told(curves), Pull(3, 3)]
-    page = story(events)
-    assert page["headline"] == "Arm 2 leads so far" or page["headline"] == "Arm 3 leads so far"
-    assert (
-        of(0, page)["story"][1]
-        == "Whether it goes on was not decided when the search was stopped."
-    )
-    running = story([*events[:-3], Pull(2, 3)], running=True)
-    assert of(2, running)["story"][1] == "It is being brought to 3 pulls."
+    page = contents_of(events)
+    assert figures(page["headline"]) == [2]  # 0.6 as arm 3 has, and ties go to the lower number
+    fates = {arm["arm"]: arm["fate"] for arm in page["arms"]}
+    assert fates == {0: "not decided", 1: "not decided", 2: "leads", 3: "not decided"}
+    running = contents_of([*events[:-3], Pull(2, 3)], running=True)
+    assert of(2, running)["fate"] == "not decided"
+    assert figures(of(2, running)["story"][1]) == [3]
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_searches_have_a_page(name: str) -> None:
-    page = story(ODD[name], journal="odd.jsonl")
+    page = contents_of(ODD[name], journal="odd.jsonl")
     assert json.dumps(page, allow_nan=False)
     assert rendered(page)
 
@@ -243,7 +228,7 @@ losses = st.sampled_from([0.5, 0.25, -1.0, 0.0, 1e300, -1e300, 5e-324, inf, -inf
 def test_any_losses_can_be_told(curves: dict[int, list[float]], closed: bool) -> None:
     seen = {arm: list(enumerate(curve, start=1)) for arm, curve in curves.items()}
     arm = min(curves)
-    page = story(told(seen, Closed(arm, len(curves[arm])) if closed else None))
+    page = contents_of(told(seen, Closed(arm, len(curves[arm])) if closed else None))
     assert len(page["arms"]) == len(curves)
     assert json.dumps(page, allow_nan=False)
     for one in page["axes"].values():
@@ -257,7 +242,7 @@ def test_failures_that_differ_in_numbers_are_one() -> None:
     for arm in range(3):
         error = "OSError: no space" if arm == 2 else f"ValueError: row {arm} is empty"
         events += [Pull(arm, 1), Failure(Pull(arm, 1), error, "Traceback:\n\tFile")]
-    assert story(events)["failures"] == [
+    assert contents_of(events)["failures"] == [
         {
             "error": "ValueError: row 0 is empty",
             "count": 2,
@@ -266,7 +251,8 @@ def test_failures_that_differ_in_numbers_are_one() -> None:
         },
         {"error": "OSError: no space", "count": 1, "arms": [2], "traceback": "Traceback:\n\tFile"},
     ]
-    assert of(2, story(events))["story"][0] == "It failed on the way to 1 pull: OSError: no space."
+    assert of(2, contents_of(events))["fate"] == "failed"
+    assert "OSError: no space" in of(2, contents_of(events))["story"][0]
 
 
 def test_idle_workers_are_on_the_timeline() -> None:
@@ -278,14 +264,14 @@ def test_idle_workers_are_on_the_timeline() -> None:
     timeline = Timeline([*events, result(1, 4, "b"), Pull(0, 2), result(0, 2, "b")])
     assert timeline.seconds == 6
     assert timeline.idle_seconds == 4  # a, from 2 on
-    page = story([*events, result(1, 4, "b")])
+    page = contents_of([*events, result(1, 4, "b")])
     assert page["spending"]["timeline"]["workers"] == ["a", "b"]
-    assert "waited for 25 % of that time" in page["spending"]["words"][0]
+    assert figures(page["spending"]["words"][0]) == [2, 4, 25]  # workers, seconds, % of waiting
 
 
 def test_a_search_of_many_pulls_draws_spells_of_work() -> None:
     events = large(arms=100, levels=60)
-    drawn = story(events)["spending"]["timeline"]
+    drawn = contents_of(events)["spending"]["timeline"]
     assert len(drawn["stints"]) <= 4_000
     assert {stint[0] for stint in drawn["stints"]} == {0, 1, 2, 3}
 
@@ -319,7 +305,7 @@ def test_diverging_losses_do_not_flatten_the_others() -> None:
 
 def test_without_a_journal_the_same_is_told_but_for_the_time(tmp_path: Path) -> None:
     policy = SuccessiveHalving(16, 256)
-    written = story(events_of(policy), journal="a.jsonl")
+    written = contents_of(events_of(policy), journal="a.jsonl")
     result = search(RecordedCurves(table(16)), {"row": range(16)}, policy=policy)
     page = result.report(tmp_path / "report.html").read_text()
     unwritten = json.loads(Tags(page).scripts[0])
@@ -358,7 +344,7 @@ def test_without_a_journal_policy_and_space_are_known(tmp_path: Path, name: str)
 
 def test_the_same_loss_has_the_same_digits_throughout() -> None:
     losses = {0: [(1, 0.5), (2, 1 / 3)], 1: [(1, 2 / 3), (2, 4 / 7)], 2: [(1, 8 / 9)]}
-    page = story(told(losses, Closed(0, 2)))
+    page = contents_of(told(losses, Closed(0, 2)))
     said = " ".join(line for arm in page["arms"] for line in arm["story"])
     assert {"0.333333", "0.571429", "0.666667", "0.888889"} <= set(re.findall(r"\d\.\d+\d", said))
     assert not re.search(r"\b0\.(3333|5714|6667|8889)\b", said)
@@ -369,34 +355,31 @@ def test_what_to_do_next() -> None:
         opened = Opened(0, {"budget": 8}, {}, {}, command=command, folder="/home/me")
         seen: list[Event] = [opened, Pull(0, 1), Loss(Pull(0, 1), 0.5)]
         events = [*seen, Closed(0, 1)] if state == "complete" else seen
-        page = story(events, journal="my search.jsonl", running=state == "running")
-        return [f"{step['words']} {step['command']}".strip() for step in page["next"]]
+        page = contents_of(events, journal="my search.jsonl", running=state == "running")
+        return [step["command"] or step["words"] for step in page["next"]]
 
-    assert steps("running") == [
-        "It is running. To watch it: lastarm show 'my search.jsonl' --watch"
-    ]
+    assert steps("running") == ["lastarm show 'my search.jsonl' --watch"]
     assert steps("stopped", "/usr/bin/lastarm", "tune", "train.py") == [
-        "To go on: lastarm resume 'my search.jsonl'",
-        "To train further, with twice the budget: lastarm resume 'my search.jsonl' --budget 16",
+        "lastarm resume 'my search.jsonl'",
+        "lastarm resume 'my search.jsonl' --budget 16",
     ]
-    assert steps("complete", "tune.py", "--fast") == [
-        "It was begun in Python, by tune.py --fast in /home/me.",
-        "To train further, run the same again, with this journal and a budget such as 16.",
-    ]
-    assert steps("stopped")[1] == "To go on, run the same again, with this journal."
+    begun, further = steps("complete", "tune.py", "--fast")
+    assert "tune.py --fast in /home/me" in begun
+    assert figures(further) == [16]
+    assert len(steps("stopped")) == 3  # how it was begun, how to resume it, how to train further
 
 
 def test_a_figure_that_is_maximised_is_explained() -> None:
     opened = Opened(0, {}, {}, {"kind": "Maximized"})
-    assert "as large as it can" in story([opened])["notes"][0]
+    assert "as large as it can" in contents_of([opened])["notes"][0]
 
 
 def test_thousands_of_arms_and_points_are_cut_to_what_a_page_can_hold() -> None:
-    many = story(large(arms=2_500, levels=1))
+    many = contents_of(large(arms=2_500, levels=1))
     assert len(many["arms"]) == MOST_ARMS
-    assert "Of 2,500 arms the best 2,000 are shown" in many["notes"][1]
+    assert figures(many["notes"][1]) == [2_500, 2_000]
     assert many["narrowing"]["rungs"][0]["arms"] == 2_500
-    long = story(large(arms=2, levels=31_000))
+    long = contents_of(large(arms=2, levels=31_000))
     assert sum(len(arm["losses"]) for arm in long["arms"]) <= MOST_POINTS
     assert long["arms"][0]["levels"][-1] == 31_000
     assert len(long["narrowing"]["rungs"]) <= 200
@@ -404,7 +387,7 @@ def test_thousands_of_arms_and_points_are_cut_to_what_a_page_can_hold() -> None:
 
 
 def test_a_thousand_arms_at_fifty_levels_are_less_than_ten_megabytes() -> None:
-    assert len(rendered(story(large(arms=1_000, levels=50))).encode()) < 10e6
+    assert len(rendered(contents_of(large(arms=1_000, levels=50))).encode()) < 10e6
 
 
 def test_no_search_takes_more_than_ten_megabytes() -> None:
@@ -416,7 +399,7 @@ def test_no_search_takes_more_than_ten_megabytes() -> None:
         pull, work = Pull(arm, 1, config), Work(1, 0.5, 0.1, f"{arm} {long}")
         failed = Failure(pull, f"{arm} {long}", long, work)
         events += [pull, failed if arm % 2 else Loss(pull, float(arm), work)]
-    page = story(events, journal=long)
+    page = contents_of(events, journal=long)
     assert len(rendered(page).encode()) < 10e6
     assert "Of 45 settings the 40 that explain most are shown." in page["notes"]
 
@@ -445,8 +428,8 @@ class Tags(HTMLParser):
 
 
 def test_forty_hostile_strings_are_data_and_nothing_else() -> None:
-    harmless = Tags(rendered(story(hostile_events(f"text {k}" for k in range(40)))))
-    page = rendered(story(hostile_events(HOSTILE), journal=HOSTILE[0]))
+    harmless = Tags(rendered(contents_of(hostile_events(f"text {k}" for k in range(40)))))
+    page = rendered(contents_of(hostile_events(HOSTILE), journal=HOSTILE[0]))
     assert Tags(page).seen == harmless.seen
     data = Tags(page).scripts[0]
     assert "<" not in data
@@ -457,7 +440,7 @@ def test_forty_hostile_strings_are_data_and_nothing_else() -> None:
 
 
 def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_fetched() -> None:
-    page = rendered(story(ODD["one arm"]))
+    page = rendered(contents_of(ODD["one arm"]))
     (rules,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     ours = dict(rule.strip().split(" ", 1) for rule in rules.split(";"))
     assert ours["default-src"] == "'none'"
@@ -472,7 +455,7 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_may_be_fetched() -> None
 
 def test_the_same_journal_gives_the_same_page() -> None:
     events = events_of(SuccessiveHalving(8, 64))
-    assert rendered(story(events)) == rendered(story(events))
+    assert rendered(contents_of(events)) == rendered(contents_of(events))
 
 
 # Writing it --------------------------------------------------------------------------------------
@@ -490,7 +473,7 @@ def test_the_command_writes_the_page_and_says_so(
     page = journal.with_name("report.html")
     code, said, _ = run(capsys, "report", journal, "-o", page)
     assert code == 0
-    assert said.endswith("Open it in a browser.\n")
+    assert "report.html" in said
     assert page.read_text().startswith("<!doctype html>")
     after = {path: path.read_bytes() for path in journal.parent.iterdir() if path != page}
     assert after == before  # nothing is locked, repaired or left behind
@@ -500,7 +483,7 @@ def test_a_report_is_replaced_and_nothing_else_is(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, other = journal.with_name("report.html"), journal.with_name("notes.html")
-    page.write_text(rendered(story([])))
+    page.write_text(rendered(contents_of([])))
     other.write_text("<html>mine</html>")
     assert run(capsys, "report", journal, "-o", page)[0] == 0
     assert "is recommended" in page.read_text()
@@ -508,37 +491,38 @@ def test_a_report_is_replaced_and_nothing_else_is(
         before = None if taken.is_dir() else taken.read_bytes()
         code, _, said = run(capsys, "report", journal, "-o", taken)
         assert code == 2
-        assert "is there already, and is no report of lastarm" in said
+        assert taken.name in said
         assert taken.is_dir() or taken.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content"),
     [
-        ("missing.jsonl", None, "cannot be read: No such file"),
-        ("empty.jsonl", b"", "a journal begins with a header"),
-        ("other.jsonl", b'{"a": 1}\n', "a journal begins with a header"),
-        ("binary.jsonl", bytes(range(256)), "a journal begins with a header"),
+        ("missing.jsonl", None),
+        ("empty.jsonl", b""),
+        ("other.jsonl", b'{"a": 1}\n'),
+        ("binary.jsonl", bytes(range(256))),
     ],
 )
-def test_what_is_no_journal_is_refused(
-    name: str, content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_is_not_a_journal_is_refused(
+    name: str, content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
     code, _, message = run(capsys, "report", path, "-o", tmp_path / "report.html")
     assert code == 3
-    assert said in message
+    assert name in message
     assert not (tmp_path / "report.html").exists()
 
 
 def test_a_folder_that_is_not_there_is_refused(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, said = run(capsys, "report", journal, "-o", journal.parent / "no" / "report.html")
-    assert code == 2
-    assert "Make the folder, or name another file." in said
+    output = journal.parent / "no" / "report.html"
+    assert run(capsys, "report", journal, "-o", output)[0] == 2
+    with refused("output", output):
+        page_of(output, [])
 
 
 def test_a_torn_end_is_no_obstacle(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -589,7 +573,7 @@ def test_nothing_in_a_journal_is_executed(tmp_path: Path) -> None:
 def test_without_the_library_of_charts_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(InvalidArgument, match=r"pip install 'lastarm\[report\]'"):
-        rendered(story([]))
+        rendered(contents_of([]))
 
 
 def test_a_result_writes_the_page_of_its_journal(tmp_path: Path) -> None:
@@ -597,9 +581,8 @@ def test_a_result_writes_the_page_of_its_journal(tmp_path: Path) -> None:
     result = search(RecordedCurves(table(8)), {"row": range(8)}, policy=policy, journal=journal)
     page = result.report(tmp_path / "a.html").read_text()
     told = json.loads(Tags(page).scripts[0])
-    assert told["spending"]["words"][0].startswith(
-        "As measured in the latest session: 1 worker was busy"
-    )
+    assert result.utilisation
+    assert str(result.utilisation) in told["spending"]["words"][0]
     assert told["journal"] == str(journal)
     assert told["spending"]["timeline"]["stints"]
 
@@ -615,30 +598,27 @@ def test_a_search_that_was_extended_tells_of_both_stretches(tmp_path: Path) -> N
     for budget in (64, 256):
         policy = SuccessiveHalving(arms=8, budget=budget)
         result = search(root, {"step": LogUniform(0.001, 0.1)}, policy=policy, journal=journal)
-    page = story(read(journal), journal=str(journal))
+    page = contents_of(read(journal), journal=str(journal))
     first, second = result.stretches
     assert "budget 64 → 256" in page["search"]
     assert page["spending"]["facts"][0][2].startswith("of a budget of 256")
     spent = [second.before.pulls, result.spent.pulls - second.before.pulls]
-    said = [line for line in page["answer"]["cost"] if line.startswith("With a budget of ")]
-    assert [line.split()[4:6] for line in said] == [
-        ["64:", f"{spent[0]}"],
-        ["256:", f"{spent[1]}"],
-    ]
+    said = [figures(line) for line in page["answer"]["cost"][-2:]]
+    assert [line[:2] for line in said] == [[64, spent[0]], [256, spent[1]]]
     assert first.closed
-    assert f"arm {first.closed.arm} after {first.closed.upto} pulls" in said[0]
-    assert "budget such as 512" in page["next"][-1]["words"]
+    assert said[0][3:5] == [first.closed.arm, first.closed.upto]
+    assert figures(page["next"][-1]["words"]) == [512]
 
 
 def test_writing_a_report_touches_no_other_file(tmp_path: Path) -> None:
     beside = tmp_path / "report.html.new"
     beside.write_text("precious")
-    write_report(tmp_path / "report.html", [])
+    page_of(tmp_path / "report.html", [])
     assert beside.read_text() == "precious"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "report.html.new"]
 
 
 def test_a_report_that_cannot_be_written_names_its_file_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"no report can be written to .*a{300}: .*another"):
-        write_report(tmp_path / ("a" * 300), [])
+    with refused("output", tmp_path / ("a" * 300)):
+        page_of(tmp_path / ("a" * 300), [])
     assert not list(tmp_path.iterdir())

@@ -16,17 +16,17 @@ from lastarm import SuccessiveHalving, search
 from lastarm.cli.digits_network import SPACE, DigitsNetwork
 from lastarm.events import Event
 from lastarm.journal import read
-from lastarm.report.page.html import write_report
-from lastarm.report.page.story import story
 from lastarm.trainers import Config
 from tests.forged import TOLD, forge
 from tests.report_searches import (
     HOSTILE,
     ODD,
+    contents_of,
     events_of,
     hostile_events,
     large,
     made,
+    page_of,
     write_journal,
 )
 
@@ -105,13 +105,13 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(journal: Path) -> Path:
-    return write_report(journal.with_name("report.html"), read(journal), journal=journal.name)
+    return page_of(journal.with_name("report.html"), read(journal), journal=journal.name)
 
 
 @pytest.fixture(scope="module")
 def known(journal: Path) -> dict[str, Any]:
     """What the page is to show."""
-    return story(read(journal), journal=journal.name)
+    return contents_of(read(journal), journal=journal.name)
 
 
 def marks(page: Any, chart: str, kind: str) -> int:
@@ -414,7 +414,7 @@ def test_forty_hostile_strings_make_no_element_and_run_nothing(
         (HOSTILE, "<img src=x onerror=hit=1>&'.jsonl"),
     ):
         journal = write_journal(tmp_path / name, hostile_events(strings))
-        report = write_report(tmp_path / f"{name}.html", read(journal), journal=str(journal))
+        report = page_of(tmp_path / f"{name}.html", read(journal), journal=str(journal))
         page = open_page(report)
         page.locator("#arms-table tbody button").first.click()
         page.wait_for_selector("#story-chart svg", state="attached")
@@ -465,7 +465,7 @@ def test_even_what_got_in_could_do_nothing(browser: Any, report: Path) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_searches_can_be_opened(open_page: Open, tmp_path: Path, name: str) -> None:
-    report = write_report(tmp_path / "odd.html", ODD[name], journal="odd.jsonl")
+    report = page_of(tmp_path / "odd.html", ODD[name], journal="odd.jsonl")
     page = open_page(report)
     assert page.locator("h1").inner_text()
     assert page.locator("#next-steps p").count() > 0
@@ -479,14 +479,14 @@ def test_searches_of_other_policies_can_be_opened(
     open_page: Open, tmp_path: Path, name: str
 ) -> None:
     events: list[Event] = events_of(made(name, arms=12, budget=300))
-    page = open_page(write_report(tmp_path / "report.html", events, journal="a.jsonl"))
-    assert marks(page, "curves-chart", "symbol") == len(story(events)["arms"])
+    page = open_page(page_of(tmp_path / "report.html", events, journal="a.jsonl"))
+    assert marks(page, "curves-chart", "symbol") == len(contents_of(events)["arms"])
     assert marks(page, "rungs-arms", "rect") > 0
 
 
 def test_a_thousand_arms_at_fifty_levels_can_be_opened(open_page: Open, tmp_path: Path) -> None:
     events = large(arms=1_000, levels=50)
-    report = write_report(tmp_path / "large.html", events, journal="large.jsonl")
+    report = page_of(tmp_path / "large.html", events, journal="large.jsonl")
     assert report.stat().st_size < 10e6
     page = open_page(report)
     assert marks(page, "curves-chart", "symbol") == 1_000
@@ -512,7 +512,7 @@ def test_a_thousand_arms_at_fifty_levels_can_be_opened(open_page: Open, tmp_path
 )
 def test_what_is_absurd_can_be_opened(open_page: Open, tmp_path: Path, name: str) -> None:
     journal = forge(tmp_path / "forged.jsonl", TOLD[name])
-    page = open_page(write_report(tmp_path / "forged.html", read(journal), journal="forged.jsonl"))
+    page = open_page(page_of(tmp_path / "forged.html", read(journal), journal="forged.jsonl"))
     assert marks(page, "curves-chart", "symbol") > 0
     page.locator("#arms-table tbody button").first.click()
     assert page.locator("#story-text p").count() > 0

@@ -263,13 +263,13 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
 ) -> None:
     (tmp_path / "README.md").write_text("mine")
     assert reproduce("table1", "--quick", "--out", str(tmp_path)) == 2
-    assert "not a page of ours" in capsys.readouterr().err
+    assert "README.md" in capsys.readouterr().err
     (tmp_path / "README.md").unlink()
     (tmp_path / "package.json").write_text("{}")
     assert reproduce("table1", "--quick", "--out", str(tmp_path)) == 2
     assert "package.json" in capsys.readouterr().err
     assert reproduce("table1", "--quick", "--out", str(tmp_path / "package.json" / "x")) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "package.json" in capsys.readouterr().err
 
 
 def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalving, Uniform, search
-from lastarm.errors import JournalError
+from lastarm.errors import ImpossibleValue
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
 from lastarm.journal import read
 from lastarm.ledger import Timesheet, Utilisation
 from lastarm.trainers import Config
+from tests.refusals import raised
 
 
 def arms(config: Config) -> Iterator[float]:
@@ -231,7 +232,7 @@ def test_a_journal_that_lastarm_did_not_write_does_no_harm() -> None:
     assert Result.of([Loss(Pull(3, 1), 0.5)]).configs[3] == {}
     failed = Result.of([Failure(Pull(2, 1), "no")])
     assert "no" in str(failed)
-    with pytest.raises(JournalError, match="line 3 of the journal has arm=1000"):
+    with raised(ImpossibleValue, line=3, name="arm", value=10**30):
         Result.of([*seen, Loss(Pull(10**30, 1), 0.25)])
 
 

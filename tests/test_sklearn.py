@@ -32,11 +32,12 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from lastarm import ASHA, LogUniform, SuccessiveHalving, search
-from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
+from lastarm.errors import AllArmsFailed, BudgetTooSmall
 from lastarm.policies import POLICIES
 from lastarm.sklearn import AllFitsFailed, HalvingSearch
 from lastarm.sklearn.batched_sgd import BatchedSGD
 from lastarm.trainers.estimators import Estimator
+from tests.refusals import refused
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300] / 16, y[:300]
@@ -225,7 +226,7 @@ def test_the_kept_model_is_the_one_that_was_judged() -> None:
     judged = trainer.splits[0].validation
     assert fitted.best_estimator_.score(X[judged], y[judged]) == fitted.best_score_
     assert fitted.best_estimator_ is fitted.result_.state.model
-    with pytest.raises(InvalidArgument, match="will not do with 3 folds"):
+    with refused("refit", "keep"):
         halving(refit="keep", cv=3).fit(X, y)
 
 
@@ -234,7 +235,7 @@ def test_without_a_refit_there_is_nothing_to_predict_with() -> None:
     assert fitted.best_params_
     for name in ("predict", "classes_", "n_features_in_", "best_estimator_", "refit_time_"):
         assert not hasattr(fitted, name)
-    with pytest.raises(AttributeError, match="refit=False"):
+    with pytest.raises(AttributeError, match="refit"):
         fitted.score(X, y)
 
 
@@ -374,16 +375,18 @@ def test_every_policy_will_do_by_its_name(name: str) -> None:
 
 def test_a_policy_of_ones_own_has_its_own_numbers() -> None:
     own = SuccessiveHalving(arms=4, budget=80, eta=4)
-    fitted = halving(Counting(), DIGITS, policy=own).fit(X, y)
+    numbers = {"n_arms": None, "budget": None}
+    fitted = halving(Counting(), DIGITS, policy=own, **numbers).fit(X, y)
     assert (fitted.n_candidates_, fitted.n_resources_) == ([4], [20])
-    with pytest.warns(UserWarning, match="only 8 settings"):
-        halving(Counting(), DIGITS, policy=ASHA(arms=20, budget=80, max_pulls=9)).fit(X, y)
+    own_asha = ASHA(arms=20, budget=80, max_pulls=9)
+    with pytest.warns(UserWarning, match="only 8 configs"):
+        halving(Counting(), DIGITS, policy=own_asha, **numbers).fit(X, y)
 
 
 def test_where_there_are_fewer_settings_than_arms_all_are_tried() -> None:
     shared = [{"answer": [0, 1, 2]}, {"answer": [2, 3]}]
     for space, there in ((DIGITS, 8), ({"answer": [7]}, 1), (shared, 4)):
-        with pytest.warns(UserWarning, match=f"only {there} settings"):
+        with pytest.warns(UserWarning, match=f"only {there} configs"):
             fitted = halving(Counting(), space, n_arms=100, budget=None).fit(X, y)
         assert len(fitted.cv_results_["params"]) == there
 
@@ -441,7 +444,7 @@ FAILING = [
 @pytest.mark.parametrize("error_score", [np.nan, 7.0])
 def test_an_arm_that_fails_is_out_and_the_others_go_on(error_score: float) -> None:
     search = halving(Counting(), FAILING, n_arms=6, budget=60, error_score=error_score)
-    with pytest.warns(FitFailedWarning, match=r"2 of 6 settings failed.*ArithmeticError: no 3"):
+    with pytest.warns(FitFailedWarning, match=r"2 of 6 .*ArithmeticError: no 3"):
         search.fit(X, y)
     assert search.best_params_["answer"] in {0, 1, 2}
     rows = {params["answer"]: i for i, params in enumerate(search.cv_results_["params"])}
@@ -470,7 +473,7 @@ def test_an_arm_that_takes_its_worker_down_is_not_tried_here() -> None:
 
 def test_all_failing_is_an_error_with_the_causes() -> None:
     search = halving(Counting(), FAILING[1:], n_arms=3)
-    with pytest.raises(ValueError, match=r"all 3 arms failed.*ArithmeticError: no 3") as raised:
+    with pytest.raises(ValueError, match="ArithmeticError: no 3") as raised:
         search.fit(X, y)
     assert isinstance(raised.value, AllFitsFailed)
     assert isinstance(raised.value.__cause__, AllArmsFailed)
@@ -495,7 +498,7 @@ def scored_until(calls: int, number: int) -> Callable[[Any, Any, Any], float]:
 
 def test_a_stopped_search_goes_on_with_the_best_so_far() -> None:
     stopped = halving(Counting(), DIGITS, scoring=scored_until(10, signal.SIGINT))
-    with pytest.warns(UserWarning, match=r"stopped after \d+ pulls of 48"):
+    with pytest.warns(UserWarning, match="pulls of 48"):
         stopped.fit(X, y)
     assert not stopped.result_.complete
     assert stopped.cv_results_["params"][stopped.best_index_] == stopped.best_params_
@@ -525,40 +528,43 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "match"),
+    "kwargs",
     [
-        ({"refit": "best"}, "refit='best' will not do"),
-        ({"error_score": "zero"}, "error_score='zero' will not do"),
-        ({"scoring": ["accuracy", "f1_macro"]}, "one figure"),
-        ({"scoring": "best"}, "'best' is no scorer"),
-        ({"policy": "halving"}, "Give one of uniform, successive-halving"),
-        ({"policy": SuccessiveHalving}, "is no policy"),
-        ({"policy": SuccessiveHalving(4, 40), "max_pulls": 9}, "max_pulls=9 will not do beside"),
-        ({"max_pulls": 0}, "max_pulls=0 will not do"),
-        ({"max_pulls": 9, "policy": "uniform"}, "max_pulls=9 will not do with uniform"),
-        ({"n_arms": 0}, "n_arms=0 will not do"),
-        ({"budget": 7.5}, "budget=7.5 will not do"),
-        ({"eta": 1}, "eta=1 will not do"),
-        ({"n_jobs": 0}, "workers=0 will not do"),
-        ({"validation": 2}, "validation=2 will not do"),
-        ({"random_state": -1}, "random_state=-1 will not do"),
-        ({"estimator": SVC()}, "cannot be trained in steps"),
-        ({"space": {}, "n_arms": 1, "estimator": LogisticRegression(solver="liblinear")}, "steps"),
-        ({"space": {"alpha": []}}, "alpha"),
+        {"refit": "best"},
+        {"error_score": "zero"},
+        {"scoring": ["accuracy", "f1_macro"]},
+        {"scoring": "best"},
+        {"max_pulls": 0},
+        {"n_arms": 0},
+        {"budget": 7.5},
+        {"eta": 1},
+        {"n_jobs": 0},
+        {"validation": 2},
+        {"random_state": -1},
     ],
 )
-def test_what_cannot_be_done_is_refused_before_training(kwargs: Any, match: str) -> None:
-    with pytest.raises(InvalidArgument, match=match):
+def test_an_argument_that_is_not_valid_is_refused_before_training(kwargs: Any) -> None:
+    with refused(*next(iter(kwargs.items()))):
         halving(**kwargs).fit(X, y)
 
 
+def test_what_cannot_be_trained_or_drawn_is_refused_before_training() -> None:
+    for estimator in (SVC(), LogisticRegression(solver="liblinear")):
+        with refused("estimator", estimator):
+            halving(estimator=estimator, space={}, n_arms=1).fit(X, y)
+    with refused("alpha", []):
+        halving(space={"alpha": []}).fit(X, y)
+
+
 def test_too_small_a_budget_too_few_rows_or_no_y_are_refused() -> None:
-    with pytest.raises(BudgetTooSmall, match="Raise the budget to 24"):
+    with refused("budget", 23, BudgetTooSmall) as refusal:
         halving(budget=23).fit(X, y)
-    for kwargs in ({}, {"cv": 2}):
-        with pytest.raises(InvalidArgument, match="n_samples=1"):
-            halving(**kwargs).fit(X[:1], y[:1])
-    with pytest.raises(InvalidArgument, match="y is None"):
+    assert refusal.value.least == 24
+    with refused("validation", 0.2):
+        halving().fit(X[:1], y[:1])
+    with refused("k", 2):
+        halving(cv=2).fit(X[:1], y[:1])
+    with refused("y", None):
         halving().fit(X)
 
 

@@ -14,7 +14,6 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastarm.errors import InvalidArgument
 from lastarm.space import (
     Choice,
     Configs,
@@ -27,6 +26,7 @@ from lastarm.space import (
     draw,
     size,
 )
+from tests.refusals import refused
 
 seeds = st.integers(0, 2**63 - 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -205,17 +205,17 @@ def test_no_config_is_drawn_twice_from_a_space_too_large_to_shuffle() -> None:
 
 
 def test_more_arms_than_configs_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"arms=7 .* has 6 configs.*at most 6, or widen"):
+    with refused("arms", 7):
         draw({"a": [1, 2, 3], "b": [1, 2]}, arms=7, seed=0)
-    with pytest.raises(InvalidArgument, match="has 1 config,"):
+    with refused("arms", 2):
         draw({"a": 1}, arms=2, seed=0)
-    with pytest.raises(InvalidArgument, match=f"has {2**40} configs"):
+    with refused("arms", 2**41):
         draw({"a": Integer(1, 2**40)}, arms=2**41, seed=0)
 
 
 @pytest.mark.parametrize("bad", [{"arms": 0}, {"arms": 1.5}, {"seed": -1}, {"seed": None}])
 def test_arms_and_seed_are_whole_numbers(bad: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument, match=next(iter(bad))):
+    with refused(*next(iter(bad.items()))):
         draw({"p": Uniform(0, 1)}, **{"arms": 2, "seed": 0} | bad)
 
 
@@ -240,7 +240,7 @@ def test_a_mapping_without_configs_left_leaves_the_arms_to_the_others(seed: int)
 def test_what_several_mappings_share_is_drawn_once(seed: int) -> None:
     space = [{"k": [1, 2, 3]}, {"k": [3, 4]}]
     assert sorted(config["k"] for config in draw(space, 4, seed)) == [1, 2, 3, 4]
-    with pytest.raises(InvalidArgument, match=r"arms=5 .* has 4 configs"):
+    with refused("arms", 5):
         draw(space, 5, seed)
 
 
@@ -256,7 +256,7 @@ def test_configs_are_taken_as_they_are() -> None:
     drawn = draw(Configs(configs), arms=3, seed=0)
     assert drawn == configs
     assert type(drawn[1]["lr"]) is np.float32
-    with pytest.raises(InvalidArgument, match="has 3 configs"):
+    with refused("arms", 4):
         draw(Configs(configs), arms=4, seed=0)
 
 
@@ -271,7 +271,7 @@ def test_included_configs_come_first_and_are_not_drawn_again(seed: int) -> None:
     assert drawn[:2] == include[:2]
     assert sorted(config["k"] for config in drawn) == [1, 2, 3, 4, 5, 99]
     assert draw(space, 3, seed, include) == drawn[:3]
-    with pytest.raises(InvalidArgument, match=r"arms=7 .* has 6 configs"):
+    with refused("arms", 7):
         draw(space, 7, seed, include)
 
 
@@ -287,19 +287,19 @@ def test_included_configs_are_not_repeated_by_a_list_of_configs() -> None:
 
 @pytest.mark.parametrize("config", [{"lr": 1, "typo": 2}, {}, {"typo": 2}, 3, "lr"])
 def test_an_included_config_has_the_names_of_the_space(config: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"include\[0\]=.* has the names lr\. Give"):
+    with refused("include[0]", config):
         draw({"lr": Uniform(0, 1)}, 2, seed=0, include=[config])
 
 
 def test_an_included_config_may_be_of_any_of_several_mappings() -> None:
     space = [{"k": [1]}, {"m": [1], "n": [2]}]
     assert draw(space, 1, 0, include=[{"m": 5, "n": 6}]) == [{"m": 5, "n": 6}]
-    with pytest.raises(InvalidArgument, match="has the names k or m, n"):
+    with refused("include[0]", {"m": 5}):
         draw(space, 1, 0, include=[{"m": 5}])
 
 
 def test_all_included_configs_need_an_arm() -> None:
-    with pytest.raises(InvalidArgument, match="include has 2 configs, but there are arms=1"):
+    with refused("arms", 1):
         draw({"k": Integer(1, 5)}, 1, 0, include=[{"k": 1}, {"k": 2}])
 
 
@@ -347,13 +347,13 @@ def test_a_grid_may_be_of_several_mappings() -> None:
 
 @pytest.mark.parametrize("domain", [Uniform(0, 1), LogUniform(1, 2), scipy.stats.norm()])
 def test_a_grid_of_a_continuous_domain_needs_samples(domain: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"^lr: a grid has all values.*samples=k"):
+    with refused("lr"):
         Grid({"k": [1, 2], "lr": domain})
 
 
 @pytest.mark.parametrize("samples", [0, 1.5, True, "3"])
 def test_the_samples_of_a_grid_are_a_whole_number(samples: Any) -> None:
-    with pytest.raises(InvalidArgument, match=f"samples={samples!r}"):
+    with refused("samples", samples):
         Grid({"k": [1, 2]}, samples=samples)
 
 
@@ -413,94 +413,94 @@ NAN, INF = math.nan, math.inf
 @pytest.mark.parametrize("kind", [Uniform, LogUniform])
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, None, "1", True, 1j, [1], 10**400])
 def test_the_ends_of_an_interval_are_finite_numbers(kind: Any, bad: Any) -> None:
-    with pytest.raises(InvalidArgument, match=rf"^{kind.__name__}: low=.*Give a finite number"):
+    with refused("low", bad):
         kind(bad, 2)
-    with pytest.raises(InvalidArgument, match=rf"^{kind.__name__}: high=.*Give a finite number"):
+    with refused("high", bad):
         kind(1, bad)
 
 
 @pytest.mark.parametrize("kind", [Uniform, LogUniform])
 @pytest.mark.parametrize(("low", "high"), [(2, 1), (1, 1)])
 def test_an_interval_has_its_low_end_below_its_high_one(kind: Any, low: int, high: int) -> None:
-    with pytest.raises(InvalidArgument, match=rf"^{kind.__name__}: low={low} and high={high} "):
+    with refused("high", high):
         kind(low, high)
 
 
 @pytest.mark.parametrize("low", [0, -1, -0.0])
 def test_a_log_scale_begins_above_zero(low: float) -> None:
-    with pytest.raises(InvalidArgument, match=r"^LogUniform: low=.*above 0.*use Uniform"):
+    with refused("low", float(low)):
         LogUniform(low, 1)
-    with pytest.raises(InvalidArgument, match=r"^Integer's low=.*at least 1\."):
+    with refused("low", int(low)):
         Integer(int(low), 1, log=True)
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, None, "1", True, 1.5, 2.0, 2**63, -(2**63) - 1])
 def test_the_ends_of_an_integer_are_whole_numbers_of_64_bits(bad: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"^Integer's low=.*Give a whole number"):
+    with refused("low", bad):
         Integer(bad, 2**63 - 1)
-    with pytest.raises(InvalidArgument, match=r"^Integer's high=.*Give a whole number"):
+    with refused("high", bad):
         Integer(-(2**63), bad)
 
 
 def test_an_integer_has_its_low_end_first() -> None:
-    with pytest.raises(InvalidArgument, match=r"^Integer's high=1 .*at least 2\."):
+    with refused("high", 1):
         Integer(2, 1)
 
 
 def test_a_choice_has_options_and_none_of_them_is_nan() -> None:
-    with pytest.raises(InvalidArgument, match=r"^Choice\(\) has no options"):
+    with refused("options", ()):
         Choice()
-    with pytest.raises(InvalidArgument, match=r"^Choice\(1, nan\) has the option nan"):
+    with refused("options", (1, NAN)):
         Choice(1, NAN)
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value",
     [
-        ([], "has no options"),
-        ((), "has no options"),
-        (range(0), "has no options"),
-        (np.array([]), "has no options"),
-        ([1, NAN], "has the option nan"),
-        ([1, np.float32(NAN)], "has the option nan"),
-        (np.array([NAN]), "has the option nan"),
-        (NAN, "nan will not do as a value"),
-        (np.float64(NAN), "nan will not do as a value"),
-        (scipy.stats.loguniform, "cannot be drawn from"),
-        (scipy.stats.norm(loc=NAN), "cannot be drawn from: it gives nan"),
-        (scipy.stats.norm(scale=-1), "cannot be drawn from"),
+        [],
+        (),
+        range(0),
+        np.array([]),
+        [1, NAN],
+        [1, np.float32(NAN)],
+        np.array([NAN]),
+        NAN,
+        np.float64(NAN),
+        scipy.stats.loguniform,
+        scipy.stats.norm(loc=NAN),
+        scipy.stats.norm(scale=-1),
     ],
 )
-def test_what_is_wrong_with_a_parameter_is_said_with_its_name(value: Any, message: str) -> None:
+def test_what_is_wrong_with_a_parameter_is_said_with_its_name(value: Any) -> None:
     space = {"fine": 1, "lr": value}
     wrong: list[Any] = [space, [space], [{"k": [1]}, space]]
     for given_space in wrong:
-        with pytest.raises(InvalidArgument, match=rf"^lr: .*{message}"):
+        with refused("lr", value):
             draw(given_space, 1, seed=0)
-    with pytest.raises(InvalidArgument, match=rf"^lr: .*{message}"):
+    with refused("lr", value):
         Grid(space, samples=2)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 129, "a\nb", "\0", "\ud800", 3, None, ("a",)])
 def test_names_are_short_printable_strings(name: Any) -> None:
     for make in (describe, Grid, lambda space: Configs([space])):
-        with pytest.raises(InvalidArgument, match="will not do as the name of a parameter"):
+        with refused("name", name):
             make({name: 1})
 
 
 @pytest.mark.parametrize("name", ["x" * 128, "é", "🦾", "../a", "'; DROP TABLE arms", "any of"])
-def test_other_names_will_do(name: str) -> None:
+def test_other_names_are_valid(name: str) -> None:
     assert draw({name: [1]}, 1, seed=0) == [{name: 1}]
 
 
 @pytest.mark.parametrize("space", [None, 3, "lr", [1], [{"a": 1}, None], Uniform(0, 1), {1, 2}])
 def test_a_space_is_made_of_dicts(space: Any) -> None:
     for make in (describe, Grid, Configs):
-        with pytest.raises(InvalidArgument, match=r"will not do as .*dict of names"):
+        with refused("configs" if make is Configs else "space", space):
             make(space)
 
 
 def test_an_empty_list_is_no_space() -> None:
     for make in (describe, Grid, Configs):
-        with pytest.raises(InvalidArgument, match=r"empty list will not do .* at least one dict"):
+        with refused("configs" if make is Configs else "space", []):
             make([])

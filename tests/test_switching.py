@@ -33,11 +33,12 @@ from lastarm.events import Loss, Pull, Work
 from lastarm.journal import read
 from lastarm.journal.lines import event_of, fields_of
 from lastarm.policy import Policy
-from lastarm.runners import Simulated, Waiting
+from lastarm.runners import Simulated, Turns
 from lastarm.runners.states import size_of
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner
 from lastarm.trainers import Config, RecordedCurves
+from tests.refusals import refused
 
 TIES = [0.0, 0.25, 0.5, 1.0, math.nan]
 tables = st.lists(
@@ -185,12 +186,12 @@ def test_a_state_stays_with_its_worker_if_moving_it_takes_longer_than_all() -> N
 
 
 def test_an_idle_worker_takes_the_last_of_the_longest_queue_when_that_is_worth_it() -> None:
-    homes, idle = {0: "a", 1: "a", 2: "b"}, ["c"]
+    homes = {0: "a", 1: "a", 2: "b"}
 
-    def waiting(switch_seconds: float | None) -> Waiting:
-        line = Waiting(home=homes.get, idle=lambda: idle, switch_seconds=switch_seconds)
+    def waiting(switch_seconds: float | None) -> Turns[str]:
+        line = Turns(home=homes.get, slots=lambda: {"c": 1}, switch_seconds=switch_seconds)
         for arm in range(3):
-            line.noted(Loss(Pull(arm, 1), 0.5, Work(1, 2.0)))
+            line.learn(Loss(Pull(arm, 1), 0.5, Work(1, 2.0)))
         line.add([Pull(arm, 3) for arm in range(3)])  # 4 s each
         return line
 
@@ -198,7 +199,7 @@ def test_an_idle_worker_takes_the_last_of_the_longest_queue_when_that_is_worth_i
     assert waiting(7.0).next() == (Pull(1, 3), 1), "if nothing is under way, waiting is no use"
     assert waiting(5.0).next(patient=True) == (Pull(1, 3), 1)
     measured = waiting(None)
-    measured.noted(Loss(Pull(3, 1), 0.5, Work(1, 9.0, moves=1, move_seconds=7.0)))
+    measured.learn(Loss(Pull(3, 1), 0.5, Work(1, 9.0, moves=1, move_seconds=7.0)))
     assert measured.next(patient=True) is None
     homes.clear()
     assert measured.next(patient=True), "what nobody has any more need not wait"
@@ -294,9 +295,9 @@ def test_what_an_older_journal_says_of_the_plain_order_is_ignored() -> None:
 
 @pytest.mark.parametrize("seconds", [-1, math.nan, math.inf, "soon"])
 def test_a_cost_that_is_no_time_is_refused(seconds: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"switch_seconds=.* will not do"):
+    with pytest.raises(InvalidArgument):
         search(Heavy(), LIMITS, policy=HALVING, switch_seconds=seconds)
-    with pytest.raises(InvalidArgument, match=r"seconds_per_move=.* will not do"):
+    with refused("seconds_per_move", seconds):
         played(curves(4), SuccessiveHalving(4, 16), seconds_per_move=seconds)
-    with pytest.raises(InvalidArgument, match="states_in_memory"):
+    with refused("states_in_memory", 0):
         played(curves(4), SuccessiveHalving(4, 16), states_in_memory=0)

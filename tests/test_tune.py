@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,13 +136,35 @@ def test_the_winners_folder_can_be_had(capsys: pytest.CaptureFixture[str]) -> No
         found = asked(capsys, *TUNE, "--workers", workers, "--output", f"won{workers}", *ROOT)
         upto, x = json.loads((Path(f"won{workers}") / "progress.json").read_text())
         assert (upto, abs(x * x - 2)) == (28, found["loss"])
-    assert "must not be there yet" in refused(capsys, *TUNE, "--output", "won1", *ROOT)
+    assert "won1" in refused(capsys, *TUNE, "--output", "won1", *ROOT)
+
+
+def test_an_output_that_cannot_be_is_refused_before_anything_is_trained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("taken").write_text("a file")
+    for output in ("taken/won", "/dev/null/a/b/won"):
+        assert output in refused(capsys, *TUNE, "--output", output, *ROOT)
+    assert not Path("tally").exists()
+
+
+def test_an_output_that_is_taken_meanwhile_does_not_cost_the_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    takes_it = 'touch later; exec "$@"'
+    command = ("--", "sh", "-c", takes_it, "sh", *ROOT[1:])
+    assert run(*TUNE, "--json", "--output", "later/won", *command) == 2
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["complete"]
+    (kept,) = (Path(word) for word in said.err.split() if "lastarm-winner-" in word)
+    upto, x = json.loads((kept / "progress.json").read_text())
+    assert (upto, abs(x * x - 2)) == (28, found["loss"])
+    shutil.rmtree(kept)
 
 
 def test_all_arms_failing_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, *TUNE, "--", "false", "{step}", code=1)
-    assert "all 8 arms failed" in said
-    assert "(8 of 8)" in said
+    assert "8" in refused(capsys, *TUNE, "--", "false", "{step}", code=1)
 
 
 @pytest.mark.parametrize("form", ["root", "Root", "generator", "pair"])
@@ -172,36 +195,36 @@ def test_a_space_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "named"),
     [
-        ((*TUNE,), "give what to tune"),
-        ((*TUNE, "os:path", *ROOT), "and not both"),
-        ((*TUNE, "os"), "write MODULE:TRAINER"),
+        ((*TUNE,), "MODULE:TRAINER"),
+        ((*TUNE, "os:path", *ROOT), "MODULE:TRAINER"),
+        ((*TUNE, "os"), "MODULE:TRAINER"),
         ((*TUNE, "nowhere_to_be_found:x"), "ModuleNotFoundError"),
         ((*TUNE, "os:nothing"), "AttributeError"),
-        ((*TUNE, "os:path"), "is no trainer"),
+        ((*TUNE, "os:path"), "path"),
         ((*TUNE, "--", "./not-there", "{step}"), "not-there"),
         ((*TUNE, "--", "true", "{speed}"), "speed"),
-        ((*TUNE[:5], *ROOT), "there is nothing to vary"),
-        ((*TUNE[:5], "--param", "step", *ROOT), "write NAME=DOMAIN"),
-        ((*TUNE[:5], "--param", "step=log:0:1", *ROOT), "step: "),
-        ((*TUNE[:5], "--param", "step=log:1", *ROOT), "write log:LOW:HIGH"),
-        ((*TUNE[:5], "--param", "step=int:1:2.5", *ROOT), "step: "),
-        ((*TUNE[:5], "--param", "step=choice:", *ROOT), "step: "),
-        ((*TUNE, "--param", "step=1", *ROOT), "given twice"),
-        ((*TUNE, "--param", "rate=lgo:1e-5:1", *ROOT), "rate: 'lgo:1e-5:1' is no domain"),
+        ((*TUNE[:5], *ROOT), "--param"),
+        ((*TUNE[:5], "--param", "step", *ROOT), "NAME=DOMAIN"),
+        ((*TUNE[:5], "--param", "step=log:0:1", *ROOT), "step"),
+        ((*TUNE[:5], "--param", "step=log:1", *ROOT), "log:LOW:HIGH"),
+        ((*TUNE[:5], "--param", "step=int:1:2.5", *ROOT), "step"),
+        ((*TUNE[:5], "--param", "step=choice:", *ROOT), "step"),
+        ((*TUNE, "--param", "step=1", *ROOT), "step"),
+        ((*TUNE, "--param", "rate=lgo:1e-5:1", *ROOT), "lgo:1e-5:1"),
         ((*TUNE, "--space", "missing.toml", *ROOT), "missing.toml"),
-        ((*TUNE, "--space", "train.py", *ROOT), "cannot be read"),
+        ((*TUNE, "--space", "train.py", *ROOT), "train.py"),
         ((*TUNE, "--workers", "0", *ROOT), "workers=0"),
         ((*TUNE, "--seconds", "-1", *ROOT), "seconds=-1"),
         ((*TUNE, "--policy", "asha", *ROOT), "--max-pulls"),
     ],
 )
 def test_what_cannot_be_tuned_is_said_in_a_line(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], named: str
 ) -> None:
     message = refused(capsys, *arguments)
-    assert said in message
+    assert named in message
     assert message.count("\n") == 1
     assert not Path("tally").exists()
 
@@ -226,10 +249,10 @@ def test_stopped_or_killed_it_is_resumed_by_name(
         assert started.returncode == -number
     else:
         assert started.returncode == 128 + number
-        assert "lastarm resume j.jsonl to resume" in printed
-        assert "Recommended: arm" in printed
-    assert run("show", "j.jsonl") == 0
-    assert "stopped" in capsys.readouterr().out
+        assert "lastarm resume j.jsonl" in printed
+    stopped = asked(capsys, "show", "j.jsonl")
+    assert not stopped["complete"]
+    assert not stopped["running"]
     moved = Path("moved")
     moved.mkdir()
     for file in ("j.jsonl", "j.jsonl.states"):
@@ -274,7 +297,7 @@ def test_a_journal_that_others_may_write_to_is_not_executed(
     asked(capsys, *TUNE, "--journal", "j.jsonl", *ROOT)
     Path("j.jsonl").chmod(0o666)
     Path("tally").unlink()
-    assert "add --trust" in refused(capsys, "resume", "j.jsonl")
+    assert "--trust" in refused(capsys, "resume", "j.jsonl")
     assert run("resume", "j.jsonl", "--trust") == 0
     assert not Path("tally").exists(), "it was complete, so nothing was trained"
 
@@ -295,8 +318,7 @@ def test_a_search_of_python_says_how_to_go_on(
     )
     assert run("resume", "j.jsonl") == 0
     said = capsys.readouterr().out
-    assert "begun in Python, by 'my script.py' --fast in" in said
-    assert "Run the same there again" in said
+    assert f"'my script.py' --fast in {os.getcwd()}" in said
 
 
 def test_show_never_loads_a_state_and_never_shows_control_characters(
@@ -318,15 +340,24 @@ def test_show_never_loads_a_state_and_never_shows_control_characters(
 
 
 def test_watch_follows_a_running_search_to_its_end() -> None:
-    with subprocess.Popen(slow(0.1), stdout=subprocess.DEVNULL) as started:
+    waits = "while not os.path.exists('seen'): time.sleep(0.01)"
+    module = MODULE.replace("time.sleep(PAUSE)", waits).replace("import time", "import os, time")
+    Path("slow.py").write_text(module)
+    command = [*LASTARM, *TUNE, "--journal", "j.jsonl", "slow:root"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as started:
         while not Path("j.jsonl").exists():
             time.sleep(0.01)
-        watched = subprocess.run(
-            [*LASTARM, "show", "j.jsonl", "--watch"], capture_output=True, text=True, check=True
-        )
-        assert started.wait() == 0
-    assert "running" in watched.stdout
-    assert "complete" in watched.stdout
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+        show = [*LASTARM, "show", "j.jsonl", "--watch"]
+        with subprocess.Popen(
+            show, stdout=subprocess.PIPE, text=True, env=environment
+        ) as watching:
+            assert watching.stdout
+            assert watching.stdout.readline().endswith(": running\n")
+            Path("seen").touch()
+            last = watching.stdout.read()
+        assert (watching.returncode, started.wait()) == (0, 0)
+    assert ": complete\n" in last
 
 
 SLEEPER = """#!/bin/sh
@@ -359,7 +390,7 @@ def test_a_program_that_hangs_is_given_up_with_all_that_it_started(
         *("--pull-seconds", "1", "--", sleeper),
         code=1,
     )
-    assert "no result within 1 s" in said
+    assert "1 s" in said
     assert len(sleepers()) == 4
     time.sleep(0.2)
     assert not any(map(alive, sleepers()))
@@ -399,6 +430,8 @@ def test_a_program_has_the_users_environment_and_leaves_nothing_running(
     assert not any(map(alive, sleepers()))
 
 
-def test_show_of_what_is_no_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "cannot be read" in refused(capsys, "show", "missing.jsonl", code=3)
-    assert "damaged at line 1" in refused(capsys, "show", "train.py", code=3)
+def test_show_of_what_is_not_a_journal(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("circle").symlink_to("circle")
+    for name in ("missing.jsonl", "train.py", "circle"):
+        assert name in refused(capsys, "show", name, code=3)
+    assert "circle" in refused(capsys, "resume", "circle", code=3)

@@ -1,13 +1,15 @@
-"""Checks of what a caller gives: whole numbers, exact fractions and seconds.
+"""Checks of what a caller gives: whole numbers, exact fractions, seconds and names.
 
 An argument that is not valid is refused with what was given, the rule and what to do.
 """
 
 from __future__ import annotations
 
+import difflib
 import operator
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan
 from numbers import Real
@@ -39,6 +41,24 @@ def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
     return number
 
 
+def one_of(name: str, value: Any, names: Iterable[str], meaning: str) -> str:
+    """`value`, if it is one of the `names`.
+
+    >>> one_of("policy", "ahsa", ["asha", "uniform"], "what decides")
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: policy='ahsa' is not valid: policy is what decides. Did you
+    mean 'asha'? Use one of asha, uniform.
+    """
+    names = list(names)
+    if isinstance(value, str) and value in names:
+        return value
+    close = difflib.get_close_matches(str(value), names, n=1)
+    way_out = f"Use one of {', '.join(names)}"
+    if close:
+        way_out = f"Did you mean {close[0]!r}? {way_out}"
+    raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
+
+
 def time_limit(name: str, value: Any, meaning: str) -> float:
     """`value` as a number of seconds, without end if it is None.
 
@@ -58,19 +78,32 @@ def time_limit(name: str, value: Any, meaning: str) -> float:
     return seconds
 
 
-def as_float(value: Any) -> float:
-    """`value` as a float: ±inf if it is too large for one, nan if it is no real number.
+def real(value: Any) -> float | None:
+    """`value` as a float, if it is one real number: ±inf if it is too large for a float.
 
-    >>> as_float(10**400), as_float("3"), as_float(True)
-    (inf, nan, nan)
+    Decimal and Fraction are numbers, and so are NumPy scalars and arrays of no dimensions. A bool
+    is not.
+
+    >>> real(Fraction(1, 4)), real(10**400), real("3"), real(True)
+    (0.25, inf, None, None)
     """
-    number: Any = value
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return nan
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    number: Any = value  # a Real of no particular type
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
     try:
         return float(number)
     except OverflowError:
         return inf if number > 0 else -inf
+    except ValueError:  # a signalling nan
+        return nan
+
+
+def as_float(value: Any) -> float:
+    """`value` as a float, nan if it is not a real number: for checks that nan does not pass."""
+    number = real(value)
+    return nan if number is None else number
 
 
 def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
@@ -111,10 +144,10 @@ def rational(
     return fraction
 
 
-def plain(fraction: Fraction) -> int | str:
+def plain_fraction(fraction: Fraction) -> int | str:
     """A fraction as JSON can hold it.
 
-    >>> plain(Fraction(4, 2)), plain(Fraction(3, 2))
+    >>> plain_fraction(Fraction(4, 2)), plain_fraction(Fraction(3, 2))
     (2, '3/2')
     """
     return fraction.numerator if fraction.denominator == 1 else str(fraction)

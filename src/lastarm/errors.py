@@ -1,36 +1,69 @@
 """The error tree, sorted by whose error it is: the caller's, an arm's, the journal's.
 
-A message says what was given, what the rule is and what to do. Every error raised on purpose is a
+A message says what was given, what the rule is and what to do. The values in it are fields of the
+error too, so that code does not have to read the message. Every error raised on purpose is a
 `LastarmError`; anything else that escapes from lastarm is a bug.
 """
 
 from __future__ import annotations
 
+import pickle
+import reprlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 
-class LastarmError(Exception):
-    """The root of the tree."""
+class _Portable(Exception):
+    """An exception that can be pickled, although it is made of more than its message."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As they were worded: most are made of more than their message."""
-        return _as_worded, (type(self), str(self), self.__dict__)
+        """Its message and its fields; of a field that cannot be pickled, its text."""
+        fields = {name: _portable(value) for name, value in self.__dict__.items()}
+        return _made_again, (type(self), str(self), fields)
 
 
-def _as_worded(kind: type[LastarmError], message: str, fields: dict[str, Any]) -> LastarmError:
+def _made_again(kind: type[_Portable], message: str, fields: dict[str, Any]) -> _Portable:
     error = kind.__new__(kind, message)
     error.__dict__.update(fields)
     return error
 
 
-def short(value: object) -> str:
-    """A value as an error shows it: cut off where it is long."""
-    shown = repr(value)
-    return shown if len(shown) <= 40 else f"{shown[:16]}…"
+def _portable(value: object) -> object:
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return shown(value)
+    return value
+
+
+class LastarmError(_Portable):
+    """The root of the tree."""
+
+
+class LastarmWarning(_Portable, UserWarning):
+    """Something went wrong that lastarm has put right, at some cost."""
+
+
+_cut_off = reprlib.Repr()
+_cut_off.maxstring = _cut_off.maxlong = 40
+_cut_off.maxother = 80
+_cut_off.maxlist = _cut_off.maxtuple = _cut_off.maxdict = 6
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: on one line, and cut off where it is long.
+
+    >>> shown("x" * 100), shown(list(range(100)))
+    ("'xxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxx'", '[0, 1, 2, 3, 4, 5, ...]')
+    """
+    try:
+        return " ".join(_cut_off.repr(value).split())
+    except ValueError:  # Python does not write whole numbers of more than 4,300 digits
+        return f"(a very large {type(value).__name__})"
 
 
 # The caller's ---------------------------------------------------------------------------------
@@ -54,33 +87,38 @@ class InvalidArgument(LastarmError, ValueError):
         >>> print(InvalidArgument.of("workers", 0, "it counts processes", "Use 1 or more"))
         workers=0 is not valid: it counts processes. Use 1 or more.
         """
-        message = f"{argument}={short(given)} is not valid: {rule}. {way_out}."
+        message = f"{argument}={shown(given)} is not valid: {rule}. {way_out}."
         return cls(message, argument=argument, given=given)
 
 
 class BudgetTooSmall(InvalidArgument):
     """The budget does not reach every arm once.
 
-    `least` is a budget that does, `most_arms` how many arms this one reaches.
+    `least` is the smallest budget that does, and `most_arms` the number of `arms` that this one
+    reaches.
     """
 
     def __init__(self, budget: int, arms: int, least: int, most_arms: int) -> None:
-        self.least, self.most_arms = least, most_arms
+        self.arms, self.least, self.most_arms = arms, least, most_arms
         fewer = f", or draw at most {most_arms} arm{'s' * (most_arms > 1)}" if most_arms else ""
         super().__init__(
             f"budget={budget} is too small: the first round, with {arms} arms to choose from, "
-            f"takes a budget of at least {least}. Raise the budget to {least}{fewer}.",
+            f"needs a budget of at least {least}. Raise the budget to {least}{fewer}.",
             argument="budget",
             given=budget,
         )
 
 
 class NotAsked(InvalidArgument):
-    """A policy was told of a pull that it is not waiting for: never asked, or told before."""
+    """A policy was told of a `pull` that it does not wait for: never asked, or told before."""
 
     def __init__(self, pull: object) -> None:
+        self.pull = pull
         super().__init__(
-            f"{pull} is not awaited. Tell a policy only what it asked for, and only once."
+            f"the policy does not wait for {pull}. Tell it only of pulls that it asked for, and "
+            "of each only once.",
+            argument="event",
+            given=pull,
         )
 
 
@@ -88,7 +126,14 @@ class NotAsked(InvalidArgument):
 
 
 class BadLoss(LastarmError, TypeError):
-    """A trainer returned something that is not a real number. That arm has failed."""
+    """A trainer returned something that is not a real number. That arm has failed.
+
+    `kind` is the name of the type that it returned.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        self.kind = kind
+        super().__init__(message)
 
 
 class AllArmsFailed(LastarmError, RuntimeError):
@@ -109,125 +154,218 @@ class AllArmsFailed(LastarmError, RuntimeError):
 
 
 class Stuck(LastarmError, RuntimeError):
-    """A policy or a runner broke its contract, so that the search cannot go on."""
+    """The search cannot go on: a policy or a runner broke its contract, or workers are missing."""
+
+
+class WorkersNotStarted(Stuck):
+    """Workers cannot start, and no arm is the cause; `details` is what became of them."""
+
+    def __init__(self, what: str, details: str) -> None:
+        self.details = details
+        super().__init__(f"{what}:\n{details}")
+
+
+class ClusterLost(Stuck):
+    """The cluster of a Dask or Ray runner is gone. The search can be resumed elsewhere."""
 
 
 # The journal's ---------------------------------------------------------------------------------
 
 
 class JournalError(LastarmError):
-    """The journal cannot be used. What it holds is left as it was."""
+    """The journal cannot be used. What it holds is left as it was.
+
+    `path` is the file that is at fault, if it is a single one.
+    """
+
+    def __init__(self, message: str, *, path: Path | None = None) -> None:
+        self.path: Any = path
+        super().__init__(message)
+
+
+class JournalNotRead(JournalError):
+    """There is no file that can be read as a journal."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"the journal {path} cannot be read: {why}. Name a file that a search wrote as its "
+            "journal.",
+            path=path,
+        )
 
 
 class JournalDamaged(JournalError):
-    """A line that had been safely written is not what was written."""
+    """A `line` that had been safely written is not what was written."""
 
-    def __init__(self, path: object, line: int, what: str) -> None:
+    def __init__(self, path: Path, line: int, what: str) -> None:
         self.line = line
         super().__init__(
-            f"the journal {path} is damaged at line {line}: {what}. It is left as it is; restore "
-            f"a copy, or move it away and start the search anew."
+            f"the journal {path} is damaged at line {line}: {what}. It is left as it is. Restore "
+            "a copy of it, or start the search again with another journal.",
+            path=path,
+        )
+
+
+class ImpossibleValue(JournalError):
+    """A `line` of a journal has a value that no search has, so it is not shown.
+
+    `name` is what has it, and `value` what it is.
+    """
+
+    def __init__(self, line: int, name: str, value: object, rule: str) -> None:
+        self.line, self.name, self.value = line, name, value
+        super().__init__(
+            f"line {line} of the journal has {name}={shown(value)}, which no search has: {rule}. "
+            "Ask the person who made this journal."
         )
 
 
 class OtherFormat(JournalError):
-    """The journal was written by a version of lastarm that writes them differently."""
+    """The journal has another format than this version of lastarm reads.
 
-    def __init__(self, path: object, written: object, known: int) -> None:
+    The number of its format is `written`, and the one that can be read is `known`.
+    """
+
+    def __init__(self, path: Path, written: object, known: int) -> None:
+        self.written, self.known = written, known
         super().__init__(
-            f"the journal {path} is of format {written}, and this version of lastarm knows format "
-            f"{known}. Use the version that wrote it."
+            f"the journal {path} has format {written}, and this version of lastarm reads format "
+            f"{known}. Use the version of lastarm that wrote it.",
+            path=path,
         )
 
 
 class JournalLocked(JournalError):
-    """Another process is writing to the journal."""
+    """Another process is writing to the journal: its `owner`."""
 
-    def __init__(self, path: object, owner: str) -> None:
+    def __init__(self, path: Path, owner: str) -> None:
+        self.owner = owner
         super().__init__(
-            f"the journal {path} is in use by {owner}. One process at a time may write to it: "
-            "wait for that one or stop it, or name another journal."
+            f"the journal {path} is in use by {owner}. Only one process at a time may write to "
+            "it. Wait until it ends, or stop it, or name another journal.",
+            path=path,
         )
 
 
 class JournalNotWritten(JournalError):
-    """The disk refused. Everything acknowledged before is safe."""
+    """The disk refused to write. Everything that counted before is safe."""
 
-    def __init__(self, path: object, cause: OSError) -> None:
+    def __init__(self, path: Path, cause: OSError) -> None:
         super().__init__(
-            f"the journal {path} could not be written: {cause.strerror or cause}. Mend that, "
-            "then run the same command again: it resumes from the last loss that was saved."
+            f"the journal {path} could not be written: {cause.strerror or cause}. Fix this, then "
+            "run the same command again: it resumes from the last loss that was saved.",
+            path=path,
         )
 
 
 class CheckpointNotWritten(JournalError):
     """The disk refused a state. The search stops before its loss counts, and can be resumed."""
 
-    def __init__(self, path: object, cause: OSError) -> None:
+    def __init__(self, path: Path, cause: OSError) -> None:
         super().__init__(
-            f"the checkpoint {path} could not be written: {cause.strerror or cause}. Mend that, "
-            "then run the same command again: it resumes from the last loss that was saved."
+            f"the checkpoint {path} could not be written: {cause.strerror or cause}. Fix this, "
+            "then run the same command again: it resumes from the last loss that was saved.",
+            path=path,
         )
 
 
 class CheckpointLost(LastarmError):
-    """A state is not there as it was saved. It is trained again; nobody outside sees this."""
+    """A state is not there as it was saved. The arm is trained again, and no caller sees this."""
 
 
-class CheckpointReplaced(UserWarning):
+class CheckpointReplaced(LastarmWarning):
     """A checkpoint was missing or damaged; its arm was trained again, to the same answer."""
 
-    def __init__(self, path: object, arm: int) -> None:
+    def __init__(self, path: Path, arm: int) -> None:
+        self.path, self.arm = path, arm
         super().__init__(
             f"the checkpoint {path} was missing or damaged, so arm {arm} was trained again"
         )
 
 
-class JournalRepaired(UserWarning):
-    """The journal's end was torn, as a crash leaves it; it was cut off and is done again."""
+class JournalRepaired(LastarmWarning):
+    """The end of a journal was incomplete, as a crash leaves it. It was cut off and is done again.
 
-    def __init__(self, path: object, torn: int) -> None:
+    `torn` is the number of bytes that were cut off.
+    """
+
+    def __init__(self, path: Path, torn: int) -> None:
+        self.path, self.torn = path, torn
         super().__init__(
-            f"the journal {path} ended in {torn} bytes that a crash had torn; they are cut off, "
-            "and what they were about is done again"
+            f"the journal {path} ended in {torn} bytes that a crash had left incomplete; they are "
+            "cut off, and the pulls that they were about are done again"
         )
 
 
 class OtherSearch(JournalError):
-    """The journal is of a search with other arguments; `differences` names them."""
+    """The journal is of a search with other arguments.
 
-    def __init__(self, path: object, differences: Iterable[tuple[str, object, object]]) -> None:
+    `differences` has the name of each, its value in the journal, and its value now.
+    """
+
+    def __init__(self, path: Path, differences: Iterable[tuple[str, object, object]]) -> None:
         self.differences = list(differences)
         listed = "; ".join(
-            f"{name} was {short(was)} and is now {short(now)}"
+            f"{name} was {shown(was)} and is now {shown(now)}"
             for name, was, now in self.differences
         )
         way_out = "Use the same arguments to resume it"
         if [name for name, _, _ in self.differences] == ["budget"]:
-            way_out = "A budget can only grow: give the same to resume it, or more to extend it"
+            way_out = "A budget can only grow: use the same to resume it, or more to extend it"
         super().__init__(
             f"the journal {path} is of another search: {listed}. "
-            f"{way_out}, or name another journal."
+            f"{way_out}, or name another journal.",
+            path=path,
+        )
+
+
+class OtherVersion(JournalError):
+    """The journal follows a rule that this version of lastarm has changed.
+
+    `part` is "policy" or "trainer" and `name` says which one. Its rule has the number `written` in
+    the journal and `known` here.
+    """
+
+    def __init__(
+        self, path: Path, part: str, name: str, written: object, known: object, by: str = ""
+    ) -> None:
+        self.part, self.name, self.written, self.known = part, name, written, known
+        wrote = f" (lastarm {by})" if by else ""
+        super().__init__(
+            f"the journal {path} was written with version {written} of the {part} {name}, and "
+            f"this lastarm has version {known}, which does not do the same. A search is never "
+            "resumed by another rule. Start it again with another journal, or resume it with the "
+            f"lastarm that wrote it{wrote}. `lastarm show`, `report` and `export` still read it.",
+            path=path,
         )
 
 
 class ReplayDiverged(JournalError):
-    """Walked through the journal, the policy asked for something else than what was written."""
+    """Walked through the journal, the policy did something else than what was `written`.
 
-    def __init__(self, record: int, written: object, asked: object) -> None:
-        self.record = record
+    `record` is the number of the line, and `instead` says what the policy does now.
+    """
+
+    def __init__(self, record: int, written: object, instead: str) -> None:
+        self.record, self.written, self.instead = record, written, instead
         super().__init__(
-            f"record {record} of the journal is {written}, but the policy now does {asked}: the "
-            "policy's code has changed since. Resume with the version that began this search."
+            f"record {record} of the journal is {written}, but the policy now {instead}: its code "
+            "has changed since. Resume with the version that began this search, or start it again "
+            "with another journal."
         )
 
 
 class DrawnOtherwise(JournalError):
-    """Walked through the journal, the sampler gave an arm another config than what was written."""
+    """An `arm` of the journal has a config that is not found in the space, as it is drawn now.
 
-    def __init__(self, arm: int, written: object, drawn: object) -> None:
+    The config is `written` as the journal has it.
+    """
+
+    def __init__(self, arm: int, written: Mapping[str, Any]) -> None:
+        self.arm, self.written = arm, written
         super().__init__(
-            f"in the journal arm {arm} has the config {written}, but the sampler now gives it "
-            f"{drawn}: its code, or a package that it uses, has changed since. Resume with the "
-            "versions that began this search; the journal's header names them."
+            f"in the journal, arm {arm} has the config {shown(written)}, but the space no longer "
+            "has such a config: the space, or a package that draws from it, has changed since. "
+            "Resume with the versions that began this search, which the header of the journal "
+            "names, or start again with another journal."
         )

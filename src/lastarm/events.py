@@ -29,10 +29,9 @@ class Pull:
     # By hand: a frozen dataclass's own takes twice as long, which was a fifth of a decision.
     def __init__(self, arm: int, upto: int, config: Mapping[str, Any] | None = None) -> None:
         if arm < 0 or upto < 1:
-            raise InvalidArgument(
-                f"arm={arm}, upto={upto} is no pull: arms are numbered from 0, and a pull brings "
-                "its arm to at least 1."
-            )
+            name, given = ("arm", arm) if arm < 0 else ("upto", upto)
+            rule = "arms are numbered from 0, and a pull brings its arm to a level of at least 1"
+            raise InvalidArgument.of(name, given, rule, "Use a whole number in that range")
         _set_arm(self, arm)
         _set_upto(self, upto)
         _set_config(self, config)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lastarm.errors import Stuck
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
 from lastarm.policy import Policy, ahead, go_on
-from lastarm.runners import ATTEMPTS_OF_LOST, Runner, Waiting
+from lastarm.runners import ATTEMPTS_OF_LOST, Runner, Turns
 from lastarm.signals import Stop
 from lastarm.trainers import Config
 
@@ -29,20 +30,25 @@ def run(
 ) -> Iterator[Event]:
     """Perform what the policy asks for until it has ended, and yield every event as it counts.
 
-    Resuming is replaying: a fresh policy is walked through the journal's events, which are yielded
+    - `policy`: a fresh one, which decides what to pull
+    - `runner`: performs the pulls
+    - `journal`: what happened before, and where everything that happens is written
+    - `configs`: the settings of each arm, by its number
+    - `retries`: how often a failed attempt is repeated before its failure counts. Attempts whose
+      worker was lost are counted apart, and repeated at least twice
+    - `stop`: says when to stop. Then nothing more is started, the loop waits a while for what is
+      in flight, and ends
+
+    Resuming is replaying: the policy is walked through the journal's events, which are yielded
     too, and pulls that were in flight are started again. An empty journal is not a special case.
-    A policy that has finished goes on with the larger budgets that the journal holds.
+    A policy that has finished continues with the larger budgets that the journal holds.
 
     A loss counts, that is, it is told to the policy and yielded, only when it is safely in the
-    journal. A failed attempt is repeated up to `retries` times before its failure counts; those
-    whose worker was lost are counted apart, and repeated at least twice. A result that comes back
-    a second time, or from an attempt that was given up, is ignored. Once `stop` says so, nothing
-    more is started, what is in flight is brought home while there is time, and the loop ends.
-
-    A runner that knows where states are is `waiting` for a whole round, and says whose turn it is.
+    journal. A result that comes back a second time, or from an attempt that was given up, is
+    ignored. Where a runner has `turns`, these say which pull of a round is next.
     """
     stop = stop or Stop()
-    waiting, most, budgets = _resumed(policy, runner, journal.events)
+    turns, most, budgets = _resumed(policy, runner, journal.events)
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
@@ -53,10 +59,10 @@ def run(
     while True:
         go_on(policy, budgets)
         while runner.free and not stop():
-            if not waiting:
-                waiting.add(policy.ask(most))
+            if not turns:
+                turns.add(policy.ask(most))
             # Where a policy could ask for something else meanwhile, no worker waits for another.
-            turn = waiting.next(patient=most > 1 and bool(started))
+            turn = turns.next(patient=most > 1 and bool(started))
             if turn is None:
                 break
             pull, attempt = turn
@@ -70,7 +76,7 @@ def run(
             yield told
         if stop() and (stop.at_once or not started):
             return
-        if not started and not waiting:
+        if not started and not turns:
             if policy.finished:
                 return
             if runner.free:
@@ -84,7 +90,7 @@ def run(
             if started.get(came.pull) != attempt:
                 continue
             del started[came.pull]
-            waiting.noted(came)
+            turns.learn(came)
             result = _judged(came, lost, retries) if isinstance(came, Failure) else came
             known.append(result)
             journal.append(result)
@@ -92,7 +98,7 @@ def run(
             journal.sync()
         for result in known:
             if isinstance(result, Failure) and result.retried:
-                waiting.add([result.pull], result.work.attempt + 1)
+                turns.add([result.pull], result.work.attempt + 1)
             else:
                 policy.tell(result)
             yield result
@@ -109,18 +115,18 @@ def _judged(failure: Failure, lost: Counter[Pull], retries: int) -> Failure:
 
 def _resumed(
     policy: Policy, runner: Runner, events: Sequence[Event]
-) -> tuple[Waiting, int, deque[int]]:
+) -> tuple[Turns[Any], int, deque[int]]:
     """Walk the policy through what happened; the pulls that it awaits are to be started again.
 
     Then come how many may be asked for at once, and the larger budgets that are to come.
     """
-    waiting = getattr(runner, "waiting", Waiting())
-    most = ahead(policy) if hasattr(runner, "waiting") else 1
+    turns: Turns[Any] = getattr(runner, "turns", Turns())
+    most = ahead(policy) if hasattr(runner, "turns") else 1
     in_flight, budgets, asked = replayed(events, policy)
     for event in events:
         if isinstance(event, Loss):
-            waiting.noted(event)
+            turns.learn(event)
     for pull, failed in in_flight.items():
-        waiting.add([pull], failed + 1)
-    waiting.add(asked)
-    return waiting, most, budgets
+        turns.add([pull], failed + 1)
+    turns.add(asked)
+    return turns, most, budgets

@@ -1,6 +1,18 @@
-"""What a configuration is: in one string for machines, and in plain data for people.
+"""Any value as plain data: the one place where values become texts, numbers and JSON.
 
-The string is the same in every process and on every machine.
+There is a form for each reader:
+
+- `fingerprint`: a text for machines, the same in every process and on every machine, and different
+  for values that differ; `code_fingerprint` is one of functions, by what they do;
+- `described`: JSON for the header of a journal, which a person can read, and which is different
+  for values that differ;
+- `readable` and `readable_metrics`: JSON for people, of settings and of what trainers tell;
+- `finite`: data without nan and ±inf, which JSON lacks;
+- `printable`, `clean` and `short`: texts for a terminal, a page, a table or a label; `apart`,
+  `duration` and `counted`: numbers in words.
+
+JSON has no nan and no ±inf. Where a number has to stay what it is, they are the texts "nan", "inf"
+and "-inf" (`number`).
 """
 
 from __future__ import annotations
@@ -8,15 +20,34 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import numbers
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from decimal import Decimal
 from math import isfinite
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from lastarm.arguments import as_float
 from lastarm.errors import InvalidArgument
+
+LONGEST = 1_000  # characters of a text that is shown
+MOST_ENTRIES, MOST_LEVELS = 1000, 4  # of lists and dicts: a journal is read by people
+
+
+def as_python(value: Any) -> Any:
+    """A NumPy scalar as the Python value that it stands for; anything else as it is."""
+    match value:
+        case np.floating():
+            return float(value)  # the item() of a long double is a long double
+        case np.generic():
+            return value.item()
+    return value
+
+
+# For machines ----------------------------------------------------------------------------------
 
 
 def fingerprint(value: Any) -> str:
@@ -29,62 +60,31 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def readable(value: Any) -> Any:
-    """A value in the data that JSON has, for people to read.
+def identity(value: Any) -> Hashable:
+    """What two values share if and only if they are the same option: 1, 1.0 and True are three.
 
-    >>> readable({"lr": np.float32(0.5), "layers": (8, 8), "rate": float("inf"), "act": max})
-    {'lr': 0.5, 'layers': [8, 8], 'rate': 'inf', 'act': 'builtins.max'}
+    Things that only their address tells apart, such as lambdas, are the same if they are one.
     """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if isfinite(value) else str(value)
-        case np.generic():
-            return readable(value.item())
-        case np.ndarray() if value.size <= 100:
-            return readable(value.tolist())
-        case Mapping():
-            return {str(name): readable(item) for name, item in value.items()}
-        case list() | tuple():
-            return [readable(item) for item in value]
-        case Set():
-            return sorted((readable(item) for item in value), key=str)  # the same in every process
-    if hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
+    if value is None or type(value) in (bool, int, float, str):
+        return type(value), value
     try:
-        return repr(value)[:200]
-    except Exception:
-        return f"a {type(value).__name__}"
+        return type(value), fingerprint(value)
+    except InvalidArgument:
+        return type(value), id(value)
 
 
-def printable(text: str, keep: str = "") -> str:
-    r"""A text without signs that do something to a terminal or a page, but for some to `keep`.
-
-    >>> printable("loss\x1b[31m\nof \u202earm 3", keep="\n")
-    'loss�[31m\nof �arm 3'
-    """
-    return "".join(sign if sign.isprintable() or sign in keep else "�" for sign in text)
-
-
-def short(value: Any) -> str:
-    """A value in at most 24 printable signs, for a table or a label.
-
-    >>> short(0.123456), short("a" * 30)
-    ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
-    """
-    shown = printable(f"{value:.4g}" if isinstance(value, float) else str(value))
-    return shown if len(shown) <= 24 else f"{shown[:23]}…"
+def config_identity(config: Mapping[str, Any]) -> Hashable:
+    """The same for whole configs, whatever the order of their names."""
+    return frozenset((name, identity(value)) for name, value in config.items())
 
 
 def _canonical(value: Any) -> Any:
+    value = as_python(value)
     match value:
         case None | bool() | int() | str():
             return value
         case float():
-            return ["float", value.hex()]  # json has no nan
-        case np.generic():
-            return _canonical(value.item())
+            return ["float", value.hex()]  # JSON has no nan
         case np.ndarray() if value.dtype.hasobject:
             return ["array", list(value.shape), _canonical(value.ravel().tolist())]
         case np.ndarray():
@@ -96,18 +96,218 @@ def _canonical(value: Any) -> Any:
             return ["set", sorted(_text(item) for item in value)]
         case list() | tuple():
             return ["list", *(_canonical(item) for item in value)]
-    name = getattr(value, "__qualname__", "<unnamed>")
-    if "<" in name:  # a lambda or a local function may be another one next time
+    if "<" in getattr(value, "__qualname__", "<unnamed>"):
         raise InvalidArgument(
-            f"{value!r} will not do in the config of a search with a journal: nobody can tell "
-            f"whether a {type(value).__name__} is the same next time. Use numbers, strings, "
-            "lists, dicts, arrays, or functions and classes by their names."
+            f"{shown(value)} cannot be in the config of a search with a journal: a "
+            f"{type(value).__name__} may be another one when the search is resumed. Use numbers, "
+            "strings, lists, dicts, arrays, or functions and classes that have a name in a "
+            "module.",
+            argument="config",
+            given=value,
         )
-    return ["named", value.__module__, name]
+    return ["named", value.__module__, value.__qualname__]
 
 
 def _text(value: Any) -> str:
     return json.dumps(_canonical(value))
+
+
+# For people ------------------------------------------------------------------------------------
+
+
+def described(value: Any) -> Any:
+    """A value as JSON that a person can read, different for values that are different.
+
+    >>> described((1, "relu", float("inf"), max))
+    {'tuple': [1, 'relu', {'float': 'inf'}, {'named': 'builtins.max'}]}
+    """
+    value = as_python(value)
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if isfinite(value) else {"float": repr(value)}
+    match value:
+        case list():
+            return [described(item) for item in value]
+        case tuple():
+            return {"tuple": [described(item) for item in value]}
+        case Set():
+            return {"set": sorted((described(item) for item in value), key=json.dumps)}
+        case Mapping():
+            pairs = ([described(key), described(item)] for key, item in value.items())
+            return {"dict": sorted(pairs, key=json.dumps)}
+        case np.ndarray() if value.dtype.hasobject:
+            return {"array": described(value.tolist())}
+        case np.ndarray():
+            shape = list(value.shape)
+            return {"array": str(value.dtype), "shape": shape, "sha256": fingerprint(value)}
+    if "<" in getattr(value, "__qualname__", "<unnamed>"):
+        return {"object": repr(value)}
+    return {"named": f"{value.__module__}.{value.__qualname__}"}
+
+
+def readable(value: Any) -> Any:
+    """A setting in the data that JSON has, for people to read.
+
+    >>> readable({"lr": np.float32(0.5), "layers": (8, 8), "rate": float("inf"), "act": max})
+    {'lr': 0.5, 'layers': [8, 8], 'rate': 'inf', 'act': 'builtins.max'}
+    """
+    value = as_python(value)
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return number(value)
+        case np.ndarray() if value.size <= 100:
+            return readable(value.tolist())
+        case Mapping():
+            return {str(name): readable(item) for name, item in value.items()}
+        case list() | tuple():
+            return [readable(item) for item in value]
+        case Set():
+            return sorted((readable(item) for item in value), key=str)  # the same in every process
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return shown(value)
+
+
+def readable_metrics(metrics: Mapping[Any, Any]) -> dict[str, Any]:
+    """Metrics in the data that JSON has, whatever a trainer gave; none of them is an error.
+
+    Numbers of any kind are numbers. Lists and dicts are kept if they are not too deep and do not
+    have too many entries.
+
+    >>> readable_metrics({"accuracy": Decimal("0.5"), "rows": list(range(9999)), 7: {1, 2}})
+    {'accuracy': 0.5, 'rows': 'list of 9999', '7': '{1, 2}'}
+    """
+    return {_key(name): _metric(metrics[name], MOST_LEVELS) for name in metrics}
+
+
+def _metric(value: Any, levels: int) -> Any:
+    try:
+        if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+            value = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, numbers.Integral) and int(value).bit_length() < 64:
+            return int(value)
+        if isinstance(value, numbers.Real | Decimal):
+            return number(as_float(value))
+        if levels and isinstance(value, Mapping | list | tuple):
+            if len(value) > MOST_ENTRIES:
+                return f"{type(value).__name__} of {len(value)}"
+            if isinstance(value, Mapping):
+                return {_key(name): _metric(value[name], levels - 1) for name in value}
+            return [_metric(entry, levels - 1) for entry in value]
+    except Exception:
+        return shown(value)
+    return shown(value)
+
+
+def _key(name: object) -> str:
+    return name if isinstance(name, str) else shown(name)
+
+
+def number(value: float) -> float | str:
+    """A number as JSON can hold it: nan and ±inf are texts.
+
+    >>> number(0.5), number(float("-inf"))
+    (0.5, '-inf')
+    """
+    return value if isfinite(value) else str(value)
+
+
+def finite(value: Any, rounded: Callable[[float], float] = float) -> Any:
+    """Data with each number `rounded`, and None for nan and ±inf.
+
+    >>> finite({"loss": float("nan"), "levels": (1, 2.5)})
+    {'loss': None, 'levels': [1, 2.5]}
+    """
+    match value:
+        case float():
+            return rounded(value) if isfinite(value) else None
+        case dict():
+            return {name: finite(item, rounded) for name, item in value.items()}
+        case list() | tuple():
+            return [finite(item, rounded) for item in value]
+    return value
+
+
+def shown(value: object) -> str:
+    """The beginning of the `repr` of any object, also of one that has none."""
+    try:
+        return repr(value)[:200]
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""A text without characters that control a terminal or a page, except those in `keep`.
+
+    >>> printable("loss\x1b[31m\nof \u202earm 3", keep="\n")
+    'loss�[31m\nof �arm 3'
+    """
+    return "".join(sign if sign.isprintable() or sign in keep else "�" for sign in text)
+
+
+def short(value: Any) -> str:
+    """A value in at most 24 printable characters, for a table or a label.
+
+    >>> short(0.123456), short("a" * 30)
+    ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
+    """
+    shown = printable(f"{value:.4g}" if isinstance(value, float) else str(value))
+    return shown if len(shown) <= 24 else f"{shown[:23]}…"
+
+
+def clean(text: str, most: int = LONGEST, keep: str = "") -> str:
+    r"""A text of a journal that can be shown: printable, and of at most `most` characters.
+
+    >>> clean("an arm\nof " + 9 * "9", most=12)
+    'an arm�of 9…'
+    """
+    shown = printable(text[: most + 1], keep)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def apart(*numbers: float) -> list[str]:
+    """Numbers with six digits, as losses have everywhere, or with as many as tell them apart.
+
+    >>> apart(0.25, 1 / 3), apart(0.1000001, 0.1000002), apart(0.5, 0.5)
+    (['0.25', '0.333333'], ['0.1000001', '0.1000002'], ['0.5', '0.5'])
+    """
+    shown = [f"{number:.6g}" for number in numbers]
+    for digits in range(7, 18):
+        if len(set(shown)) == len(set(numbers)):
+            break
+        shown = [f"{number:.{digits}g}" for number in numbers]
+    return shown
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(0.0421), duration(95), duration(7500)
+    ('0.042 s', '1 min 35 s', '2 h 5 min')
+    """
+    if not seconds >= 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    minutes = round(seconds) // 60
+    if minutes < 60:
+        return f"{minutes} min {round(seconds) % 60} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "arm"), counted(2000, "arm")
+    ('1 arm', '2,000 arms')
+    """
+    return f"{number:,} {what}" + "s" * (number != 1)
+
+
+# Functions, by what they do --------------------------------------------------------------------
 
 
 CODE = "(its code, Python "

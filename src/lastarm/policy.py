@@ -1,10 +1,10 @@
 """Policies: which arm to pull next, and which to drop.
 
 Nothing here trains, sleeps, reads a clock, opens a file or touches global randomness. A policy is
-asked for pulls and told losses, that is all; who pulls, and where, is the runner's affair.
+asked for pulls and told losses, that is all. Who pulls, and where, is decided by the runner.
 
-There is one interface, `Policy`. Most published algorithms go round by round, and are written as
-generators that read like their papers; `Rounds` makes a policy of such a generator.
+There is one interface, `Policy`. Most published algorithms go round by round. They are written as
+generators that read like their papers, and `Rounds` makes a policy of a generator.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ class Policy(Protocol):
     budget: int
 
     def ask(self, n: int = 1) -> list[Pull]:
-        """At most `n` pulls that may start now; none means: tell me losses first, or I am done.
+        """At most `n` pulls that may start now; none if it waits for losses or has finished.
 
-        Asking n at once is asking one n times, and an ask that gives nothing changes nothing.
+        Asking for n at once is the same as asking for one n times. An ask that gives nothing
+        changes nothing.
         """
 
     def tell(self, event: Told) -> None:
-        """Take the loss, or the failure, of a pull that was asked for. Any order will do."""
+        """Take the loss, or the failure, of a pull that was asked for, in any order."""
 
     @property
     def recommendation(self) -> int | None:
@@ -50,31 +51,31 @@ class Policy(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the algorithm has come to its end: it will ask for nothing more."""
+        """Whether the algorithm has come to its end: it asks for nothing more."""
 
 
 @runtime_checkable
 class Extendable(Protocol):
-    """What a policy has besides, if a search by it can be given more budget."""
+    """A policy whose search can be given more budget."""
 
     def extend(self, budget: int) -> None:
-        """Go on with a larger budget, in which all that was booked before counts.
+        """Continue with a larger budget. What was booked before counts as part of it.
 
-        It is called when the policy has finished. Arms go on from where they are.
+        It is called when the policy has finished. Arms continue from where they are.
         """
 
 
 def go_on(policy: Policy, budgets: deque[int]) -> None:
-    """Give a policy that has finished the next of the `budgets`, until it has more to ask."""
+    """Extend a policy that has finished by the next of the `budgets`, until it asks for more."""
     while budgets and policy.finished:
         assert isinstance(policy, Extendable), "a search by any other is not extended"
         policy.extend(budgets.popleft())
 
 
 def ahead(policy: Policy) -> int:
-    """How many pulls may be asked for before they can be started, in any order, at no loss.
+    """How many pulls may be asked for before they can be started, without any disadvantage.
 
-    All of a round are known when it begins. Any other policy may decide better a little later.
+    All pulls of a round are known when it begins. Other policies may decide better a little later.
     """
     return policy.arms if isinstance(policy, Rounds) else 1
 
@@ -129,11 +130,13 @@ def added_later(default: Any) -> Any:
 
 
 def is_healthy(event: Told) -> bool:
-    """Whether it is a finite loss; what is no number at all is refused."""
+    """Whether it is a finite loss. A loss that is not a number is refused."""
     try:
         return isinstance(event, Loss) and isfinite(event.value)
     except (TypeError, OverflowError):
-        raise InvalidArgument(f"{event} tells of no loss. Give a float as its value.") from None
+        value = event.value if isinstance(event, Loss) else None
+        rule = f"it is the loss of arm {event.pull.arm}, a number"
+        raise InvalidArgument.of("value", value, rule, "Use a float") from None
 
 
 def ranking(losses: Mapping[int, float]) -> list[int]:
@@ -153,7 +156,7 @@ def lowest(losses: Mapping[int, float]) -> int | None:
 class NoHealthyArm(Exception):
     """Raised inside an algorithm, at its `yield`, when no arm of that round has a finite loss.
 
-    Left alone, it ends the algorithm; one with other arms to turn to may catch it.
+    If it is not caught, it ends the algorithm. One that has other arms may catch it.
     """
 
 
@@ -165,12 +168,9 @@ class Rounds:
     """A policy from an algorithm that goes round by round.
 
     The algorithm is sent the losses of a round when all of them are known, so the order in which
-    they come in changes nothing. It is sent only losses of healthy arms: one that failed or
-    diverged is out, and is never pulled again. An arm already at or past the level asked for is
-    neither pulled nor looked at: its latest loss stands, at no cost. With a `total`, a round that
-    would exceed it ends the algorithm, and the lowest latest loss is recommended.
-
-    When it has ended, another algorithm can go on with the arms as they are (`go_on_with`).
+    they come in changes nothing. It is sent only losses of healthy arms: an arm that failed or
+    diverged is out, and is never pulled again. An arm that is already at or past the level asked
+    for is neither pulled nor looked at: its latest loss is used again, at no cost.
 
     >>> def best_of_two():
     ...     losses = yield [Pull(arm=0, upto=5), Pull(arm=1, upto=5)]
@@ -182,40 +182,70 @@ class Rounds:
     >>> policy.tell(Loss(Pull(arm=0, upto=5), 0.75))
     >>> policy.finished, policy.recommendation
     (True, 1)
+
+    Theory of operation. It is in one of three states, and moves between them by resuming the
+    algorithm::
+
+        not begun ────ask────▶ resume ────pulls to make────▶ round open
+                               │ ▲  ▲                             │
+                       its end │ │  └────the last loss is told────┘
+                               ▼ │ go_on_with
+                             finished
+
+    - Not begun. Nothing of the algorithm has run. The first `ask` resumes it.
+    - Round open. `ask` gives out what is left of the round's pulls, `tell` takes their losses.
+      The last of them resumes the algorithm. A round in which no arm has to be pulled is never
+      open: its losses are known, so the algorithm is resumed at once.
+    - Finished. The algorithm has returned its output; or no arm of its round was healthy, and it
+      let `NoHealthyArm` pass; or its round did not fit into the `total`. Without an output, the
+      lowest latest loss is recommended. `go_on_with` begins another algorithm.
+
+    What it knows of arms (their levels, and the latest losses of healthy ones) is kept as long as
+    the policy lives. What belongs to one algorithm (its round, its output, its `Allowance`) is
+    replaced when another algorithm begins.
+
+    - `algorithm`: a generator that has not begun.
+    - `total`: how many pulls it may book. Leave it out if the algorithm keeps to a budget itself.
+    - `look_cost`: what a look costs, in pulls, as a part of the total.
+
+    If `watch` is set, it is called as each round begins, with all pulls of the round and with
+    those that are to be made.
     """
 
-    _look_cost: Fraction | int = 0  # what a look takes of the total, in pulls
-
-    def __init__(self, algorithm: Algorithm, total: float = inf) -> None:
-        self._algorithm = algorithm
-        self._left: Fraction | float = total
+    def __init__(
+        self, algorithm: Algorithm, total: float = inf, look_cost: Fraction | int = 0
+    ) -> None:
+        self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
+        # Of the arms:
+        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
+        self._level: dict[int, int] = {}  # arm → pulls it has had
+        self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
         self._looks = 0
-        self._ended = False  # by the total
+        self._look_cost = look_cost
+        # Of the algorithm:
+        self._before: int | None = None  # what the one before recommended
+        self._begin(algorithm, Allowance(total, look_cost))
+
+    def _begin(self, algorithm: Algorithm, allowance: Allowance) -> None:
+        self._algorithm, self._allowance = algorithm, allowance
         self._begun = False
-        self._goes_on = False
-        self._before: int | None = None  # what the algorithm before recommended
+        self._ended = False  # it is not resumed any more, though its last round may be open
         self._output: int | None = None
         self._round: list[int] = []  # the arms of this round
         self._to_ask: Iterator[Pull] = iter(())  # its pulls not yet given out
         self._to_tell = 0  # how many of its losses are not yet known
-        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
-        self._level: dict[int, int] = {}  # arm → pulls it has had
-        self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
-        # Told each round as it begins: the pulls that make it up, and those that are to be made.
-        self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
 
     def go_on_with(self, algorithm: Algorithm, left: Fraction | int) -> None:
         """Begin another algorithm with the arms as they are, now that the one before has ended.
 
-        It has the worth of so many pulls `left`. In a round that would exceed that, all arms are
-        brought as far as it goes; then it ends, and the lowest latest loss is recommended. If it
-        comes to its own end, its output is, or what was recommended before, if that has a lower
-        latest loss: going on does not give away a better arm.
+        It may book the worth of `left` pulls. If a round would exceed that, all its arms are
+        brought as far as possible; then the algorithm ends, and the lowest latest loss is
+        recommended. If it ends by itself, its output is recommended, or what was recommended
+        before if that has a lower latest loss: more budget never loses a better arm.
         """
         assert self.finished, "one algorithm at a time"
-        self._before, self._output = self.recommendation, None
-        self._algorithm, self._left, self._round = algorithm, left, []
-        self._begun, self._ended, self._goes_on = False, False, True
+        self._before = self.recommendation
+        self._begin(algorithm, Allowance(left, self._look_cost, cuts=True))
         self._next_round()
 
     def ask(self, n: int = 1) -> list[Pull]:
@@ -229,7 +259,7 @@ class Rounds:
         return pulls
 
     def tell(self, event: Told) -> None:
-        """Take what became of a pull; with the last of a round, the algorithm goes on."""
+        """Take the loss or failure of a pull. The last one of a round resumes the algorithm."""
         arm, upto, healthy = event.pull.arm, event.pull.upto, is_healthy(event)
         if self._asked.get(arm) != upto:
             raise NotAsked(event.pull)
@@ -246,55 +276,88 @@ class Rounds:
 
     @property
     def finished(self) -> bool:
-        """Whether the algorithm has returned."""
-        return self._begun and not self._to_tell
+        """Whether the algorithm has ended, and its last round too."""
+        return self._ended and not self._to_tell
 
     @property
     def recommendation(self) -> int | None:
         """The algorithm's output once it has one; until then the lowest latest loss."""
         return lowest(self._losses) if self._output is None else self._output
 
+    @property
+    def booked(self) -> Fraction | int:
+        """What all pulls and looks so far are worth, in pulls."""
+        return sum(self._level.values()) + self._look_cost * self._looks
+
     def _next_round(self) -> None:
-        """Send the algorithm the losses it waits for, until it asks for a pull or returns."""
+        """Resume the algorithm until there is a pull to make or it has ended."""
         while not self._to_tell and not self._ended:
-            healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
-            try:
-                if not self._begun:
-                    pulls = next(self._algorithm)
-                elif self._round and not healthy:
-                    pulls = self._algorithm.throw(NoHealthyArm())
-                else:
-                    pulls = self._algorithm.send(healthy)
-            except StopIteration as end:
-                self._output = end.value
-                if self._before is not None:
-                    ends = {end.value, self._before} & self._losses.keys()
-                    self._output = lowest({arm: self._losses[arm] for arm in ends})
+            pulls = self._resumed()
+            if pulls is None:
+                self._ended = True
                 return
-            except NoHealthyArm:
-                return
-            finally:
-                self._begun = True
             self._round = [pull.arm for pull in pulls]
-            news = [pull for pull in pulls if self._is_news(pull)]
-            if self._left < inf:
-                rises = [pull.upto - self._level.get(pull.arm, 0) for pull in news]
-                cost = sum(rises) + self._look_cost * len(rises)
-                if cost > self._left:
-                    self._ended = True
-                    news = self._cut_to_fit(news) if self._goes_on else []
-                self._left -= cost
+            level, losses = self._level, self._losses
+            news = [  # pulls to make: they bring an arm further that is new or still healthy
+                pull
+                for pull in pulls
+                if pull.upto > (at := level.get(pull.arm, 0)) and (not at or pull.arm in losses)
+            ]
+            news, fits = self._allowance.admitted(news, level)
+            self._ended = not fits
             self._to_ask, self._to_tell = iter(news), len(news)
-            if self.watch and (news or not self._ended):
+            if self.watch and (news or fits):
                 self.watch(pulls, news)
 
-    def _is_news(self, pull: Pull) -> bool:
-        level = self._level.get(pull.arm, 0)
-        return pull.upto > level and (level == 0 or pull.arm in self._losses)
+    def _resumed(self) -> list[Pull] | None:
+        """Send the algorithm the losses it waits for: its next round, or None at its end."""
+        healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
+        try:
+            if not self._begun:
+                self._begun = True
+                return next(self._algorithm)
+            if self._round and not healthy:
+                return self._algorithm.throw(NoHealthyArm())
+            return self._algorithm.send(healthy)
+        except StopIteration as end:
+            self._output = end.value
+            if self._before is not None:
+                ends = {end.value, self._before} & self._losses.keys()
+                self._output = lowest({arm: self._losses[arm] for arm in ends})
+        except NoHealthyArm:
+            pass
+        return None
 
-    def _cut_to_fit(self, news: list[Pull]) -> list[Pull]:
-        """A round that exceeds what is left, with its arms cut off at the level that does not."""
-        steps = [(pull.arm, self._level.get(pull.arm, 0), pull.upto) for pull in news]
+
+class Allowance:
+    """How many pulls an algorithm may still book, if a look costs as much as `look_cost` pulls.
+
+    A round that costs more than what is left is not begun. If the allowance `cuts`, the round is
+    cut instead: its arms are brought as far as possible.
+    """
+
+    def __init__(
+        self, left: Fraction | float, look_cost: Fraction | int, *, cuts: bool = False
+    ) -> None:
+        self._left, self._look_cost, self._cuts = left, look_cost, cuts
+
+    def admitted(self, pulls: list[Pull], level: Mapping[int, int]) -> tuple[list[Pull], bool]:
+        """The pulls of a round that may be made, which are booked, and whether they are all of it.
+
+        `level` says how many pulls each arm has had.
+        """
+        if self._left == inf:
+            return pulls, True
+        rises = [pull.upto - level.get(pull.arm, 0) for pull in pulls]
+        cost = sum(rises) + self._look_cost * len(rises)
+        if cost <= self._left:
+            self._left -= cost
+            return pulls, True
+        return self._cut_off(pulls, level) if self._cuts else [], False
+
+    def _cut_off(self, pulls: list[Pull], level: Mapping[int, int]) -> list[Pull]:
+        """The pulls, up to the greatest level that does not cost more than is left."""
+        steps = [(pull.arm, level.get(pull.arm, 0), pull.upto) for pull in pulls]
 
         def cost(most: int) -> Fraction | int:
             rises = [min(upto, most) - level for _, level, upto in steps if most > level]

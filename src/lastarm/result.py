@@ -1,24 +1,24 @@
-"""Result: what a search gives back."""
+"""Result: what a search gives back, made from its ledger in one place.
+
+Printing a result, comparing it and reading it need nothing but this file. Figures, pages, tables
+and exports are made by `lastarm.report`, a layer above, which is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from itertools import pairwise
+from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from lastarm.errors import InvalidArgument
-from lastarm.events import Closed, Event, Failure, Opened, Pull
-from lastarm.journal import read
+from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
-from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
-from lastarm.plain import short
+from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation, causes
+from lastarm.plain import apart, clean, counted, short
 from lastarm.policy import lowest
-from lastarm.report.exports.tables import pulled, renamed
-from lastarm.report.extending import remarks
-from lastarm.report.phrases import clean, counted
 from lastarm.trainers import Config, Maximized
 
 if TYPE_CHECKING:
@@ -28,53 +28,86 @@ MOST_SHOWN = 10
 MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 
 
+def _report(part: str) -> Any:
+    """A part of the report. This is the only place that imports a layer above its own."""
+    return importlib.import_module(f"lastarm.report.{part}")
+
+
+class Standing(NamedTuple):
+    """Where an arm stands: its pulls, its latest loss (inf if not finite), its error if any."""
+
+    arm: int
+    pulls: int
+    loss: float
+    error: str
+
+
 @dataclass(frozen=True)
 class Result:
     """The recommended arm and what finding it took; printed, a table of the best arms.
 
-    `complete` says that the policy came to its end; if it was stopped before, the recommendation
-    is the arm with the lowest latest loss, and running the same line again goes on. Without any
-    finite loss so far, `arm`, `config` and `loss` are None. `state` is the arm's trained state, or
-    None where it is not at hand. `level` is how many pulls it had when it had that loss.
-    `rungs` is what it took to bring arms to each level. `best_so_far` is (pulls by then, lowest
-    loss so far), each time that it fell. `policy` and `space` are described as in a journal. If
-    `maximized`, losses are the negatives of what the trainer gave.
-    `utilisation` is how busy the workers were, of what was performed here and not before; None, if
-    nothing was. `budget` is the latest that the search was given, and of a search with a journal
-    `stretches` are what it came to with each.
+    While no arm has a finite loss, `arm`, `config`, `level` and `loss` are None. If the search was
+    stopped before its end, the recommendation is the arm with the lowest latest loss, and running
+    the same line again resumes it.
     """
 
     arm: int | None
+    """The number of the recommended arm."""
     config: Config | None
+    """Its hyperparameters."""
     level: int | None
+    """How many pulls it had when it had `loss`."""
     loss: float | None
+    """Its loss at that level."""
     test_loss: float | None
+    """Its loss on test data, if the trainer has a `test`."""
     complete: bool
+    """Whether the policy came to its end."""
     spent: Spent
+    """What the search took: pulls, observations, seconds."""
     digest: str
+    """The answer in one string: the same for any order of finishing, workers and times."""
     curves: dict[int, list[tuple[int, float]]] = field(repr=False)
+    """Arm → its observations in order, each (level, loss)."""
     failures: dict[int, Failure] = field(repr=False)
+    """Arm → why it failed."""
     metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
+    """Arm → level → the metrics that the trainer gave beside the loss."""
     configs: Sequence[Config] = field(repr=False, default=())
+    """The hyperparameters of every arm, by its number."""
     rungs: Mapping[int, LevelCost] = field(repr=False, default_factory=dict)
+    """Level → what it took to bring arms there."""
     best_so_far: Sequence[tuple[int, float]] = field(repr=False, default=())
+    """(pulls by then, lowest loss so far), each time that the lowest loss fell."""
     policy: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    """The policy's name and arguments, as a journal holds them."""
     space: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    """What the configs were drawn from, as a journal describes it."""
     maximized: bool = field(repr=False, default=False)
+    """Whether losses are the negatives of what the trainer gave."""
     state: Any = field(repr=False, default=None)
-    stopped_by: int | None = None  # the number of the signal that stopped it
+    """The trained state of the recommended arm, or None where it is not at hand."""
+    stopped_by: int | None = None
+    """The number of the signal that stopped the search."""
     journal: str | None = None
+    """The path of the journal."""
     utilisation: Utilisation | None = None
+    """How busy the workers of this session were; None if nothing was performed in it."""
     budget: int | None = None
+    """The largest budget that the search was given."""
     stretches: Sequence[Stretch] = field(repr=False, default=())
+    """With a journal: what the search came to with each of its budgets."""
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Self:
-        """What the events of a journal tell: nothing in them is executed, and no state is loaded.
+    def of(cls, events: Iterable[Event], *, journal: str | None = None) -> Self:
+        """The result that the events of a journal tell. Nothing in them is executed or loaded.
 
         While the search has not ended, the recommendation is the arm with the lowest latest loss.
 
-        >>> from lastarm.events import Loss, Pull
+        :param events: all events in their order, as `lastarm.journal.read` gives them.
+        :param journal: the path of the journal that they are from.
+
+        >>> from lastarm.events import Loss
         >>> pulls = [Pull(arm, upto=4, config={"x": arm}) for arm in (0, 1)]
         >>> result = Result.of([*pulls, Loss(pulls[0], 0.5), Loss(pulls[1], 0.25)])
         >>> result.arm, result.config, result.complete
@@ -87,12 +120,12 @@ class Result:
         ledger = Ledger(events)
         out, closed, found = ledger.causes(), ledger.closed, None
         latest = {arm: curve[-1] for arm, curve in ledger.curves.items() if arm not in out}
-        if closed and closed.upto not in dict(ledger.curves.get(closed.arm, [])):
-            closed = None  # lastarm did not write this journal
-        if closed:
+        if closed and closed.arm in latest and closed.upto in dict(ledger.curves[closed.arm]):
             found = Pull(closed.arm, closed.upto)
-        elif (arm := lowest({arm: loss for arm, (_, loss) in latest.items()})) is not None:
-            found = Pull(arm, latest[arm][0])
+        else:
+            closed = None  # the search has not ended, or lastarm did not write this journal
+            arm = lowest({arm: loss for arm, (_, loss) in latest.items()})
+            found = None if arm is None else Pull(arm, latest[arm][0])
         last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
         return cls.from_ledger(
             ledger,
@@ -102,6 +135,7 @@ class Result:
             policy=opened.policy,
             space=opened.space,
             maximized=opened.trainer.get("kind") == Maximized.__name__,
+            journal=journal,
         )
 
     @classmethod
@@ -117,8 +151,14 @@ class Result:
     ) -> Self:
         """What a ledger adds up to, with the arm that was `found` and its level.
 
-        Every result is made here. `known` are the fields that a ledger does not hold. The `budget`
-        is that of a search without a journal; a journal names its own.
+        Every result is made here.
+
+        :param ledger: the events of the search.
+        :param found: the recommended arm and the level at which it is meant.
+        :param complete: whether the policy came to its end.
+        :param configs: the hyperparameters of every arm, by its number.
+        :param budget: that of a search without a journal; a journal names its own.
+        :param known: other fields that a ledger does not hold.
         """
         arm, level = (found.arm, found.upto) if found else (None, None)
         stretches = ledger.stretches
@@ -152,87 +192,94 @@ class Result:
     @property
     def plot(self) -> Plots:
         """Its figures, by matplotlib: curves, rungs, spending, importance, policies compared."""
-        figures = importlib.import_module(
-            "lastarm.report.figures.plots"
-        )  # matplotlib takes its time
-        plots: Plots = figures.Plots(self)
+        plots: Plots = _report("figures.plots").Plots(self)
         return plots
 
     def to_dataframe(self, *, curves: bool = False) -> Any:
-        """A pandas DataFrame with a row for each arm that was pulled; or for each observation.
+        """A pandas DataFrame with a row for each arm that was pulled, or for each observation.
 
-        Its columns are the arm, its settings by their names, the pulls it had, its latest loss and
-        its error, if it failed; or, with `curves`, the arm, the level, the loss observed there and
-        the metrics beside it. A setting with the name of another column becomes `param_` and its
+        The columns are the arm, its settings by their names, the pulls it had, its latest loss and
+        its error, if it failed. A setting with the name of another column becomes `param_` and its
         name, and a metric `metric_` and its name.
+
+        :param curves: whether to give a row for each observation instead, with the arm, the level,
+            the loss and the metrics.
         """
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise InvalidArgument(
-                "a DataFrame needs pandas, which is not installed: pip install pandas, or read "
-                "`curves` and `configs` as they are."
-            ) from None
-        own = ("arm", "pulls", "loss", "error")
-        if curves:
-            return pandas.DataFrame(
-                [
-                    {"arm": arm, "pulls": upto, "loss": loss}
-                    | renamed("metric", self.metrics.get(arm, {}).get(upto, {}), own)
-                    for arm, curve in sorted(self.curves.items())
-                    for upto, loss in curve
-                ]
-            )
-        return pandas.DataFrame(
-            [
-                {"arm": arm}
-                | renamed("param", self.configs[arm], own)
-                | {"pulls": pulls, "loss": loss, "error": error}
-                for arm, pulls, loss, error in pulled(self)
-            ]
-        )
+        return _report("exports.tables").dataframe(self, curves=curves)
 
     def to_optuna(
         self, storage: Any = None, name: str | None = None, *, level: int | None = None
     ) -> Any:
-        """An Optuna study with a trial an arm, in memory or in a `storage` of Optuna's.
+        """An Optuna study with a trial for each arm.
 
-        The arms that came the furthest, and the recommended one, are COMPLETE; those that were
-        left behind are PRUNED; those that failed or diverged FAIL. Optuna's importances, slices
-        and parallel coordinates look at complete trials only: give a `level`, and every arm that
-        came there is COMPLETE with its loss there, so that they have all of these to compare. One
-        that went past it without a look, as arms of an extended search may, has the next loss that
-        was seen, and its `compared_at` says after how many pulls that was.
+        The arms that came the furthest, and the recommended one, are COMPLETE. Those that were
+        left behind are PRUNED. Those that failed or diverged are FAIL.
+
+        :param storage: a storage of Optuna, or its URL; left out, the study is in memory.
+        :param name: the name of the study.
+        :param level: make every arm that came to this level COMPLETE, with its loss there.
+            Optuna's importances, slices and parallel coordinates look at complete trials only. An
+            arm that went past the level without a look, as in an extended search, has the next
+            loss that was seen, and its `compared_at` says after how many pulls that was.
         """
-        optuna_study = importlib.import_module("lastarm.report.exports.optuna")
-        return optuna_study.study_of(self, storage, name, level)
+        return _report("exports.optuna").study_of(self, storage, name, level)
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write the search as one page of HTML, and give back its path.
+        """Write the search as one page of HTML, as `lastarm report` does, and return its path.
 
-        It is what `lastarm report` writes. Without a journal, who worked when is not on it.
+        Without a journal, the page does not say who worked when.
+
+        :param path: the file to write. An earlier report there is replaced, another file is not.
         """
-        page = importlib.import_module("lastarm.report.page.html")  # most searches need none
-        story = importlib.import_module("lastarm.report.page.story")
-        closed = None
-        if self.complete and self.arm is not None and self.level is not None:
-            closed = Closed(self.arm, self.level, self.test_loss)
-        if self.journal is not None:
-            events = read(self.journal)
-        else:
-            events = story.remembered(self.curves, self.failures, self.configs, closed)
-            if self.policy:
-                policy = {**self.policy, "budget": self.budget}
-                kind = {"kind": Maximized.__name__} if self.maximized else {}
-                events.insert(0, Opened(seed=0, policy=policy, space=self.space, trainer=kind))
-        written: Path = page.write_report(
-            path,
-            events,
-            journal=self.journal,
-            spent=self.spent,
-            utilisation=self.utilisation,
-        )
+        written: Path = _report("page.html").report_of(self, path)
         return written
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, the best arms and the picture of all curves."""
+        shown: str = _report("page.notebook").as_html(self, self._sentences(), *self._rows())
+        return shown
+
+    def causes(self) -> dict[int, str]:
+        """Why each arm that is out of the race is out: its error, or that its loss diverged."""
+        return causes(self.curves, self.failures)
+
+    def standings(self) -> list[Standing]:
+        """Where each arm that was pulled stands, by the number of the arm."""
+        found = {arm: Standing(arm, *curve[-1], "") for arm, curve in self.curves.items()}
+        for arm, failure in self.failures.items():
+            found[arm] = Standing(arm, failure.pull.upto, inf, failure.error)
+        return [
+            found[arm] if isfinite(found[arm].loss) else found[arm]._replace(loss=inf)
+            for arm in sorted(found)
+        ]
+
+    def remarks(self) -> list[str]:
+        """Where a larger budget led to nothing, or to a worse recommendation than before."""
+        said = []
+        until = [*(stretch.before.pulls for stretch in self.stretches[1:]), self.spent.pulls]
+        for (before, stretch), end in zip(pairwise(self.stretches), until[1:], strict=True):
+            if not stretch.closed:
+                continue
+            if end == stretch.before.pulls:
+                said.append(
+                    f"The budget of {stretch.budget:,} changed nothing: with {before.budget:,} "
+                    "there was nothing left to do, or the next step needs still more."
+                )
+            was, now = self._loss_of(before), self._loss_of(stretch)
+            if was is not None and now is not None and was < now:
+                lower, higher = apart(was, now)
+                said.append(
+                    f"The budget of {stretch.budget:,} led to a higher loss than that of "
+                    f"{before.budget:,}: {higher} instead of {lower}. Its arms get worse with "
+                    'more training. Begin such a search with recommend="best" (--recommend best), '
+                    "which returns the best state that was seen."
+                )
+        return said
+
+    def _loss_of(self, stretch: Stretch) -> float | None:
+        """The loss that a stretch came to."""
+        closed = stretch.closed
+        return dict(self.curves.get(closed.arm, [])).get(closed.upto) if closed else None
 
     def __str__(self) -> str:
         answer, *costs = self._sentences()
@@ -247,18 +294,12 @@ class Result:
         ]
         return "\n".join([answer, *settings, *costs, *table, *more])
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the answer, the best arms and the picture of all curves."""
-        notebook = importlib.import_module("lastarm.report.page.notebook")
-        shown: str = notebook.as_html(self, self._sentences(), *self._rows())
-        return shown
-
     @property
     def how_to_resume(self) -> str:
-        """What to do to go on with a search that was stopped."""
+        """How to resume a search that was stopped."""
         if self.journal is None:
             return "It has no journal, so running it again starts over."
-        return f"Run the same again, with the journal {self.journal}, to resume."
+        return f"Run the same again, with the journal {self.journal}, to resume it."
 
     def _sentences(self) -> list[str]:
         """The answer, then what it took."""
@@ -281,10 +322,15 @@ class Result:
     def _rows(self) -> tuple[list[list[str]], list[str]]:
         """The best arms as cells, after a heading; and what is to be said of the rest."""
         ranked = sorted(
-            pulled(self),
-            key=lambda row: (row[0] != self.arm, -row[1] if row[2] < inf else 0, row[2], row[0]),
+            self.standings(),
+            key=lambda at: (
+                at.arm != self.arm,
+                -at.pulls if at.loss < inf else 0,
+                at.loss,
+                at.arm,
+            ),
         )
-        names = list(self.configs[ranked[0][0]]) if ranked and self.configs else []
+        names = list(self.configs[ranked[0].arm]) if ranked and self.configs else []
         names, unnamed = names[:MOST_SETTINGS], len(names[MOST_SETTINGS:])
         rows = [["arm", "pulls", "loss", *(clean(name, MOST_SIGNS) for name in names)]] + [
             [
@@ -298,7 +344,7 @@ class Result:
         unseen = len(ranked) - MOST_SHOWN
         more = [f"… and {unseen:,} more arms"] if unseen > 0 else []
         more += [f"… and {unnamed:,} more settings, in `configs`"] if unnamed else []
-        more += remarks(self)
+        more += self.remarks()
         if not self.complete:
             more.append(f"Stopped before the end. {self.how_to_resume}")
         return rows, more

@@ -1,4 +1,4 @@
-"""The front door: wiring only."""
+"""The front door: `search` prepares, performs and finishes. It is wiring only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, cast
 
-from lastarm.arguments import as_float, time_limit, whole_number
+from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
@@ -21,7 +21,7 @@ from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger, Timesheet
 from lastarm.loop import run
-from lastarm.policies.named import make_policy, name_of, takes
+from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
@@ -63,13 +63,7 @@ def search(
     on_event: Callable[[Event], None] | None = None,
     progress: bool | None = None,
 ) -> Result:
-    """Find the best of many configs, training as many of them as far as the policy asks for.
-
-    `trainer` is an object with `start(config, seed)`, `train(state, pulls)` and `loss(state)`; a
-    generator function that yields a loss once a pull; a pair of functions; or a batched trainer,
-    which trains many arms in one kernel (`lastarm.batched`). The config of arm i is drawn from
-    `space` by (seed, i); those to `include` come first. With a `sampler`, such as `Forest()`, most
-    of the later arms get configs that resemble the good ones so far.
+    """Find the best of many configs, training each only as far as the policy asks for.
 
     >>> from lastarm import LogUniform
     >>> def root_of_two(config):
@@ -82,30 +76,46 @@ def search(
     >>> result.spent.pulls, result.complete, result.loss < 1e-6
     (256, True, True)
 
-    Deciding. So many `arms` share a `budget` of pulls. `max_pulls` is the most that one arm is
-    worth training for, where that is known: then the policy is `HorizonHalving`, which finds
-    better arms with it; else it is the paper's `SuccessiveHalving`. `policy` is the name of
-    another, or one with numbers of its own, such as Hyperband(arms=64, budget=4096, max_pulls=81).
+    The config of arm i is drawn by (seed, i), whatever happened before. Ctrl-C and SIGTERM end the
+    search with the recommendation so far; a second Ctrl-C ends it at once.
 
-    Performing. `runner` is "serial", "processes" (`workers` of them; a pull that takes longer than
-    `pull_seconds` is a failure), "batched", "ray", a Dask client, or anything that makes a runner.
-    A failed pull is tried again `retries` times; then that arm is out. All arms failing is an
-    error, `AllArmsFailed`. An arm stays with the worker that has its state in memory, unless
-    waiting for that one takes longer than moving the state: that is measured, or `switch_seconds`.
-
-    Remembering. With a `journal`, the same call resumes a search that was killed or stopped; with
-    a larger budget it extends one, also one that had ended, and every arm goes on from where it
-    is. A call with other arguments is refused. Trained states are kept in `checkpoints`, a folder
-    or `Checkpoints`: beside the journal unless said otherwise; False keeps them in memory only.
-
-    Ending. Ctrl-C, SIGTERM or `seconds` end the search with the recommendation so far; a second
-    Ctrl-C ends it at once. To the policy "timed-halving", `seconds` are a budget instead.
-    `recommend` "latest" is the paper's: the arm that the policy found, as it is now. "best" is the
-    best state that any arm was observed in, for arms that overfit. With `maximize` the trainer's
-    figure is better when it is higher; its negative is the loss.
-
-    `on_event` sees every event as it counts, on resuming also those of before. `progress` is shown
-    on standard error if that is a terminal, unless it is said to be wanted or not.
+    :param trainer: what trains and judges an arm: an object with `start(config, seed)`,
+        `train(state, pulls)` and `loss(state)`; a generator function that yields a loss after each
+        pull; two or three functions; or a batched trainer.
+    :param space: what may vary: hyperparameters and their domains.
+    :param policy: what decides: a policy such as Hyperband(arms=64, budget=4096, max_pulls=81), or
+        the name of one. Left out, it is `HorizonHalving` if `max_pulls` is given, else the paper's
+        `SuccessiveHalving`.
+    :param arms: how many configs to draw.
+    :param budget: the total of pulls over all arms. It is never exceeded.
+    :param max_pulls: the most pulls that one arm is worth, if that is known.
+    :param runner: what performs pulls: "serial", "processes", "batched", "ray", a Dask client, or
+        a function that makes a runner.
+    :param workers: how many processes train at the same time.
+    :param journal: the file that remembers the search. The same call resumes a search that was
+        stopped or killed. With a larger budget it extends one, also one that had ended. A call
+        with other arguments is refused.
+    :param checkpoints: where trained states are kept: a folder, or `Checkpoints`. True is a folder
+        beside the journal, False keeps them in memory only.
+    :param seed: what all randomness is derived from.
+    :param sampler: what chooses later configs by the losses of earlier ones, such as `Forest()`.
+        Left out, all are drawn at random.
+    :param seconds: stop after this time. The policy "timed-halving" takes it as its budget.
+    :param pull_seconds: a pull that takes longer has failed (for worker processes).
+    :param retries: how many times a failed pull is tried again before its arm is out.
+    :param switch_seconds: how long it takes to move a state to another worker; left out, it is
+        measured. An arm stays with the worker that has its state in memory, unless waiting for
+        that worker takes longer than this.
+    :param include: configs to try first, as the first arms.
+    :param maximize: whether the trainer's figure is better when it is higher. The loss is then its
+        negative.
+    :param recommend: "latest" recommends the arm that the policy found, as it is now. "best"
+        recommends the best state that was observed of any arm, for arms that overfit.
+    :param on_event: called with every event as it counts; on resuming, also with earlier events.
+    :param progress: whether to show progress on standard error. Left out, it is shown on a
+        terminal.
+    :returns: the recommended arm, its config and state, and what finding it took.
+    :raises AllArmsFailed: if no arm has a finite loss when the policy has ended.
     """
     # Prepare: check every argument, choose policy and runner, draw the configs.
     _require_fit(sampler, journal, maximize, recommend, switch_seconds)
@@ -113,7 +123,8 @@ def search(
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
-    policy, limit = _chosen(policy, seed, seconds, arms=arms, budget=budget, max_pulls=max_pulls)
+    numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
+    policy, limit = choose(policy, numbers, seed=seed, seconds=seconds)
     make_runner = chosen_runner(
         runner,
         workers,
@@ -227,15 +238,19 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     asked = policy
     if prepared.sampler:
-        asked = choosing = SampledPolicy(
+        asked = SampledPolicy(
             policy,
             prepared.sampler,
             prepared.space,
             prepared.configs,
             prepared.seed,
             prepared.include,
+            {
+                event.arm: event.config
+                for event in journal.events
+                if isinstance(event, Pull) and event.config is not None
+            },
         )
-        watchers.append(choosing.confirm)
     if on_event:
         watchers.append(on_event)
     if states.index:
@@ -272,7 +287,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         begun.journal.sync()
         begun.count(closed)
     elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
-        raise ReplayDiverged(len(begun.journal.events), ledger.closed, found)
+        raise ReplayDiverged(len(begun.journal.events), ledger.closed, f"recommends {found}")
     return Result.from_ledger(
         ledger,
         found,
@@ -283,65 +298,44 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         maximized=prepared.maximize,
         state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
         stopped_by=None if policy.finished else begun.stop.signal,
-        journal=None if prepared.journal is None else str(prepared.journal),
+        journal=str(begun.journal.path) if isinstance(begun.journal, Journal) else None,
         utilisation=begun.sheet.utilisation,
         budget=policy.budget,
     )
 
 
-def _chosen(
-    policy: Any, seed: int, seconds: float | None, **numbers: int | None
-) -> tuple[Policy, float]:
-    """The policy that was given, or the one by that name, or the default; and when to stop it."""
-    given: dict[str, Any] = {name: n for name, n in numbers.items() if n is not None}
-    if isinstance(policy, str | None):
-        name = name_of(policy, numbers["max_pulls"])
-        if takes(name, "seconds"):  # it plans for so much work, and is not stopped
-            given, seconds = given | {"seconds": seconds}, None
-        if takes(name, "seed"):
-            given["seed"] = seed
-        return make_policy(name, given), time_limit("seconds", seconds, "how long to search")
-    if isinstance(policy, type) or not hasattr(policy, "ask"):
-        raise InvalidArgument(
-            f"policy={policy!r} is no policy: give one with its numbers, such as "
-            "SuccessiveHalving(arms=64, budget=4096), or a name."
-        )
-    if given:
-        raise InvalidArgument(
-            f"{', '.join(given)} will not do beside policy={policy!r}, which has its own. Leave "
-            "one of them out."
-        )
-    return policy, time_limit("seconds", seconds, "how long to search")
-
-
 def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
+    """Refuse what no other part of the search looks at before it begins."""
     if not isinstance(sampler, Sampler | None):
-        raise InvalidArgument(f"sampler={sampler!r} is no sampler: give one, such as Forest().")
+        rule = "it is not a sampler"
+        raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as Forest()")
     if not isinstance(maximize, bool):
-        raise InvalidArgument(f"maximize={maximize!r} will not do: give True or False.")
+        rule = "it says whether higher is better"
+        raise InvalidArgument.of("maximize", maximize, rule, "Use True or False")
     if not isinstance(journal, str | Path | None):
-        raise InvalidArgument(f"journal={journal!r} will not do: give the path of a file.")
+        raise InvalidArgument.of("journal", journal, "it is a file", "Use the path of a file")
     if not isinstance(recommend, str) or recommend not in ("latest", "best"):
-        raise InvalidArgument(f'recommend={recommend!r} will not do: give "latest" or "best".')
+        rule = "it says which state is recommended"
+        raise InvalidArgument.of("recommend", recommend, rule, 'Use "latest" or "best"')
     if switch is not None and not 0 <= as_float(switch) < inf:
-        raise InvalidArgument(
-            f"switch_seconds={switch!r} will not do: it is what moving a state to another worker "
-            "takes. Give finite seconds, 0 or more, or leave it out to have it measured."
-        )
+        rule = "it is how long it takes to move a state to another worker"
+        way_out = "Use finite seconds of at least 0, or leave it out to have it measured"
+        raise InvalidArgument.of("switch_seconds", switch, rule, way_out)
 
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
-    """The policy with the budget that the search began with; a larger one than ever extends it."""
+    """The policy with the budget that the search began with. A larger one than ever extends it."""
     first, *others = journal.budgets or [policy.budget]
     if policy.budget == first:
         return policy
     if policy.budget not in others:  # so it is larger than all of them
         if not isinstance(policy, Extendable):
-            raise InvalidArgument(
-                f"budget={policy.budget} will not do: the search in {journal.path} has one of "
-                f"{journal.budgets[-1]}, and its policy {policy.name} cannot be extended, because "
-                "it has no extend(budget). Give the same budget, or name another journal."
+            rule = (
+                f"the search in {journal.path} has a budget of {journal.budgets[-1]}, and its "
+                f"policy {policy.name} cannot be extended, because it has no extend(budget)"
             )
+            way_out = "Use the same budget, or name another journal"
+            raise InvalidArgument.of("budget", policy.budget, rule, way_out)
         journal.extend(policy.budget)
     return fresh(policy, budget=first)
 

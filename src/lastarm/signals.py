@@ -1,4 +1,4 @@
-"""When to stop: Ctrl-C and SIGTERM, once in good order and twice at once; or a time limit."""
+"""When to stop: by Ctrl-C and SIGTERM, the second time at once; or by a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRACE = 10.0
 
 
 class Stop:
-    """Says whether, and why, the search is to stop; what is in flight then has GRACE seconds."""
+    """Says whether a search has to stop, and why; what is in flight has GRACE seconds then."""
 
     def __init__(self, seconds: float = math.inf) -> None:
         self.signal: int | None = None
@@ -28,23 +28,25 @@ class Stop:
         return monotonic() >= self._at
 
     def note(self, number: int) -> None:
-        """A signal asked for it."""
+        """Stop now, because of a signal."""
         self.signal = number
         self._at = min(self._at, monotonic())
 
     @property
     def at_once(self) -> bool:
-        """Whether what is in flight has had time enough to come home."""
+        """Whether what is in flight has had its time."""
         return monotonic() >= self._at + GRACE
 
 
 @contextmanager
 def stop_on_signals(seconds: float = math.inf) -> Iterator[Stop]:
-    """Within, the first SIGINT or SIGTERM is noted; the next acts as it always did.
+    """Within, the first SIGINT or SIGTERM is noted, and the next acts as it always did.
 
-    Only the main thread can receive signals; elsewhere nothing is changed. The search is to stop
-    after so many seconds in any case. One within another tells the outer one, too: whoever runs
-    many searches learns of a signal that came when a search was about to end anyway.
+    - `seconds`: after which the search has to stop in any case
+
+    Only the main thread can receive signals; in other threads nothing is changed. One within
+    another tells the outer one as well: so code that runs many searches learns of a signal that
+    came when a search was about to end anyway.
     """
     stop = Stop(seconds)
     handler = _Handler(stop)
@@ -53,11 +55,15 @@ def stop_on_signals(seconds: float = math.inf) -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        handler.restore()
+        handler.remove()
 
 
 class _Handler:
-    """What is done at the first signal, in place of what was done before."""
+    """Notes the first signal, and hands every other to the handlers that were there before.
+
+    A signal can come while another is handled, between any two steps of this code. So the handlers
+    of before are never forgotten, and nothing depends on which one is in force.
+    """
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
@@ -65,24 +71,37 @@ class _Handler:
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            # One that is ignored, as under nohup, stays so; None was not set from Python.
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                self._before[number] = signal.signal(number, self)
+            # A signal that is ignored, as under nohup, stays so; None was not set from Python.
+            if (before := signal.getsignal(number)) not in (signal.SIG_IGN, None):
+                self._before[number] = before
+                signal.signal(number, self)
 
-    def restore(self) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
+    def remove(self) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        outer = self._before[number]
+        first = self._stop.signal is None
         self._stop.note(number)
-        self.restore()
-        if isinstance(outer, _Handler):
-            outer(number, frame)
-            return
-        with suppress(OSError, ValueError, AttributeError):
-            if os.isatty(sys.stderr.fileno()):
-                os.write(
-                    sys.stderr.fileno(),
-                    b"\nFinishing the pulls that are under way; once more to leave at once.\n",
-                )
+        for each, before in self._before.items():
+            if signal.getsignal(each) is self:
+                signal.signal(each, before)
+        before = self._before[number]
+        if isinstance(before, _Handler):
+            before(number, frame)
+        elif first:
+            _say_how_to_leave()
+        elif callable(before):
+            before(number, frame)
+        else:
+            signal.signal(number, before)
+            signal.raise_signal(number)
+
+
+def _say_how_to_leave() -> None:
+    with suppress(OSError, ValueError, AttributeError):
+        if os.isatty(sys.stderr.fileno()):
+            os.write(
+                sys.stderr.fileno(),
+                b"\nFinishing the pulls that are under way; press again to leave at once.\n",
+            )

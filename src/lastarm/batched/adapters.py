@@ -42,6 +42,7 @@ class Single:
                 "Pass a batched trainer, or use an ordinary trainer as it is",
             )
         self.batched: Any = batched
+        self.version = getattr(batched, "version", 1)
         self.restores = bool(getattr(batched, "restores", False))
         if hasattr(batched, "tests"):
             self.test = self._test  # without test losses there is no such method
@@ -99,6 +100,7 @@ class OneByOne:
 
     def __init__(self, trainer: Trainer[Any]) -> None:
         self._trainer: Any = trainer
+        self.version = getattr(trainer, "version", 1)
         self.restores = bool(getattr(trainer, "restores", False))
         if hasattr(trainer, "test"):
             self.tests = self._tests  # without test losses there is no such method

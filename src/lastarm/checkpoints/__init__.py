@@ -1,12 +1,15 @@
 """Checkpoints: the trained states of arms as files. An optimisation, never the truth.
 
 A state is saved whole or not at all, before the loss that it belongs to counts, and the journal
-holds its digest. It is loaded only if it is what was saved, and only if it is ours: loading one
-may run code. Whatever cannot be loaded is trained again, to the same answer.
+holds its digest. It is loaded only if it is what was saved, and only if the file is this user's:
+loading may run code. What cannot be loaded is trained again, to the same answer.
+
+Here are the files (`folder`), which of them are kept (`index`), and what a caller can set
+(`settings`). When a state is saved, and what stays in memory, is up to the runners.
 """
 
-from lastarm.checkpoints.folder import Folder
+from lastarm.checkpoints.folder import StateFolder
 from lastarm.checkpoints.index import Index
 from lastarm.checkpoints.settings import Checkpoints
 
-__all__ = ["Checkpoints", "Folder", "Index"]
+__all__ = ["Checkpoints", "Index", "StateFolder"]

@@ -27,17 +27,16 @@ class StateNotRead(LastarmError):
     """A state could not be read in order to be saved. That arm has failed."""
 
 
-class Folder:
-    """Files of states, one for an arm at a level.
+class StateFolder:
+    """Files of states, one for each arm at each level.
 
-    Where it is `durable`, they outlive power cuts and are known by their digests. Elsewhere they
-    end with us, and are as safe as memory is: a digest would more than double what saving costs.
-
-    A process that `only_writes` leaves it to another to make its files durable, by `settle`: that
-    takes longer than writing, and the one that trains can go on meanwhile.
-
-    A trainer with `save(state, path)` and `load(path)` of its own spells its states; those of
-    others are pickled.
+    - `path`: the folder, which is made when the first state is saved
+    - `trainer`: if it has `save(state, path)` and `load(path)`, these write and read the files;
+      other states are pickled
+    - `durable`: whether the files survive power cuts and are recognised by their digests. Others
+      end with this process and are as safe as memory: a digest would more than double the cost
+    - `only_writes`: whether `save` leaves it to another process to make the files durable. That
+      takes longer than writing, and a worker can train meanwhile
     """
 
     def __init__(
@@ -54,9 +53,16 @@ class Folder:
         return self.path / f"arm-{pull.arm}-at-{pull.upto}.state"
 
     def save(self, pull: Pull, state: Any) -> Saved | None:
-        """Write a state, whole or not at all; None if it is of a kind that cannot be written."""
+        """Save a state, whole or not at all; None if it is of a kind that cannot be written."""
+        saved = self.write(pull, state)
+        if saved and not self._only_writes:
+            self.settle([(pull, os.getpid())])
+        return saved
+
+    def write(self, pull: Pull, state: Any) -> Saved | None:
+        """Write a state, as `save` does; where files are durable, it counts once it is settled."""
         file = self.file(pull)
-        # Nobody knows of it before it is whole; only a crash could leave a part of it to be found.
+        # The journal knows of it when it is whole; only a crash can leave a part of it.
         new = _written(file, os.getpid()) if self.durable else file
         try:
             with _created(new) as out:
@@ -70,8 +76,6 @@ class Folder:
                 if saved is None:
                     new.unlink()
                     return None
-            if self.durable and not self._only_writes:
-                self.settle([(pull, os.getpid())])
         except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -81,35 +85,42 @@ class Folder:
         return saved
 
     def settle(self, written: Iterable[tuple[Pull, int]]) -> None:
-        """Make durable what was written, by which process, and give it its name."""
-        file = self.path
+        """Make files durable, and give them their names; each was written by this process id.
+
+        The folder is synced once for all of them, so a group costs little more than half as much.
+        """
+        if not self.durable:
+            return
+        file = new = self.path
         try:
             for pull, process in written:
                 file = self.file(pull)
                 new = _written(file, process)
                 sync_file(new)
                 new.replace(file)
-            sync_folder(self.path)  # once for all of them
+            sync_folder(self.path)
             if not self._named:
                 sync_folder(self.path.parent)
                 self._named = True
         except OSError as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
             raise CheckpointNotWritten(file, error) from error
 
     def _save(self, state: Any, path: Path) -> Saved:
-        """As the trainer does it."""
+        """Let the trainer write it."""
         self._trainer.save(state, path)
         path.chmod(0o600)  # it may have put another file in the place of ours
         with path.open("rb") as written:
             digest = self._digest(written)
             if not (size := os.fstat(written.fileno()).st_size):
-                raise StateNotRead(f"`save` wrote nothing to {path}: write to that very file")
+                raise StateNotRead(f"`save` wrote nothing to {path}. Write to this file")
         return Saved(digest, size)
 
     def _pickle(self, state: Any, out: IO[bytes]) -> Saved | None:
-        """Arrays and the like are written as they lie in memory, behind the pickle of the rest."""
-        # By reference where that works, so that the classes of a script stay its own when it is
-        # run again; by value where they have no name that another process could find.
+        """Write arrays and the like as they are in memory, after the pickle of the rest."""
+        # By reference where that works, so that a script that is run again finds its own classes;
+        # by value where a class has no name that another process could find.
         for dumps in (pickle.dumps, cloudpickle.dumps):
             buffers: list[pickle.PickleBuffer] = []
             try:
@@ -133,7 +144,11 @@ class Folder:
         return hashlib.file_digest(file, "sha256").hexdigest() if self.durable else ""
 
     def load(self, pull: Pull, saved: Saved) -> Any:
-        """The state that was saved, or `CheckpointLost` if it is not there as it was."""
+        """The state that was saved, or `CheckpointLost` if it is not there as it was.
+
+        A state that cannot be loaded is lost as well, whatever it raises: one of an older version
+        of the script, of the trainer or of lastarm may refer to classes that have other names now.
+        """
         file = self.file(pull)
         try:
             with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as own:
@@ -147,7 +162,7 @@ class Folder:
                 return _unpickled(own)
         except CheckpointLost:
             raise
-        except Exception as error:  # whatever a state does when it is loaded, it can be trained
+        except Exception as error:  # it can be trained again
             raise CheckpointLost(f"{type(error).__name__}: {error}") from error
 
     def remove(self, pull: Pull) -> None:
@@ -157,12 +172,12 @@ class Folder:
 
 
 def _written(file: Path, process: int) -> Path:
-    """What a file is called while it is written: other machines may write to the folder, too."""
+    """The name of a file while it is written; other machines may write to the folder, too."""
     return file.with_suffix(f".{platform.node()}-{process}.new")
 
 
 def _created(path: Path) -> IO[bytes]:
-    """A new file that is ours alone, in a folder that is made if it has to be."""
+    """A new file that only this user can read, in a folder that is made where there is none."""
     while True:
         try:
             return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b")

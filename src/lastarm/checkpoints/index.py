@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import warnings
 from contextlib import suppress
 from math import inf, isfinite
 from typing import Any
 
-from lastarm.checkpoints.folder import Folder
+from lastarm.checkpoints.folder import StateFolder
 from lastarm.errors import CheckpointLost, CheckpointReplaced
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 
@@ -15,17 +16,19 @@ from lastarm.events import Event, Failure, Loss, Pull, Saved
 class Index:
     """Which states are in the folder: a fold of the events, like all that is known of a search.
 
-    Of each arm the latest is kept, and with `best` the one with the lowest loss, too; together
-    they stay within `disk` bytes.
+    Of each arm the latest state is kept, and with `best` the one with the lowest loss, too.
+    Together they take at most `disk` bytes.
     """
 
-    def __init__(self, folder: Folder, *, disk: int, best: bool = False) -> None:
+    def __init__(self, folder: StateFolder, *, disk: int, best: bool = False) -> None:
         self.folder = folder
         self.disk = disk
         self._best = best
         self._saved: dict[int, dict[int, tuple[float, Saved]]] = {}  # arm → level → loss, file
         self._size = 0
-        self._expected: dict[int, int] = {}  # arm → the level that it was to go on from
+        # A heap of level, -rank of the loss, -arm; also of states that were removed since.
+        self._by_want: list[tuple[int, float, int]] = []
+        self._expected: dict[int, int] = {}  # arm → the level that its next pull starts from
 
     def latest(self, arm: int) -> tuple[int, Saved] | None:
         """The furthest level of the arm that has a file, and the file."""
@@ -42,7 +45,7 @@ class Index:
             return self.folder.load(pull, entry[1]) if entry else None
 
     def add(self, event: Event) -> None:
-        """Account for one event that counts; what it makes superfluous is deleted."""
+        """Account for one event that counts, and delete what is not needed any more."""
         if isinstance(event, Failure) and not event.retried:
             for level in list(self._saved.get(event.pull.arm, ())):
                 self._remove(event.pull.arm, level)
@@ -56,6 +59,7 @@ class Index:
         if event.saved:
             levels = self._saved.setdefault(arm, {})
             levels[upto] = event.value, event.saved
+            heapq.heappush(self._by_want, (upto, -_rank(event.value), -arm))
             self._size += event.saved.size
             needed = {max(levels)}
             if self._best:
@@ -63,10 +67,10 @@ class Index:
             for level in levels.keys() - needed:
                 self._remove(arm, level)
             while self._size > self.disk:
-                self._remove(*self._least_wanted())
+                self._remove_least_wanted()
 
     def sweep(self) -> None:
-        """Delete what nobody will ask for: files of attempts that never counted."""
+        """Delete files that are not in the index, such as those of attempts that never counted."""
         wanted = {
             self.folder.file(Pull(arm, level))
             for arm, levels in self._saved.items()
@@ -76,12 +80,12 @@ class Index:
             for file in set(self.folder.path.glob("arm-*")) - wanted:
                 file.unlink(missing_ok=True)
 
-    def _least_wanted(self) -> tuple[int, int]:
-        """The furthest behind, and there the worst: a survivor has a lower loss than the rest."""
-        return max(
-            ((arm, level) for arm, levels in self._saved.items() for level in levels),
-            key=lambda at: (-at[1], _rank(self._saved[at[0]][at[1]][0]), at[0]),
-        )
+    def _remove_least_wanted(self) -> None:
+        """Remove the state that is furthest behind; of these the worst, which is dropped first."""
+        level, minus_rank, minus_arm = heapq.heappop(self._by_want)
+        there = self._saved[-minus_arm].get(level)
+        if there and _rank(there[0]) == -minus_rank:
+            self._remove(-minus_arm, level)
 
     def _remove(self, arm: int, level: int) -> None:
         _, saved = self._saved[arm].pop(level)

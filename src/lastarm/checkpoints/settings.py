@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lastarm.arguments import whole_number
-from lastarm.checkpoints.folder import Folder
+from lastarm.checkpoints.folder import StateFolder
 from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointNotWritten, InvalidArgument
 from lastarm.plain import fingerprint
@@ -18,11 +19,15 @@ from lastarm.plain import fingerprint
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where trained states are kept: how much in memory and on the disk, in bytes, and where.
+    """Where trained states are kept, and how much of memory and disk they may take.
 
-    In memory while they fit; in the folder otherwise, and always when there is a journal. Without
-    a `folder` they go beside the journal, or to a temporary place where there is none. When the
-    disk limit is reached, arms that are furthest behind lose theirs: dropped ones go first.
+    States are kept in memory while they fit. Others are written to the folder; with a journal, all
+    are. When the disk limit is reached, the arms that are furthest behind lose their states first.
+
+    - `folder`: where files of states are written. By default, beside the journal; without a
+      journal, in a temporary folder
+    - `memory`: bytes of states that are kept in memory, by all workers of this machine together
+    - `disk`: bytes of states that are kept on the disk
     """
 
     folder: str | Path | None = None
@@ -35,27 +40,28 @@ class Checkpoints:
 
     @classmethod
     def of(cls, given: Checkpoints | str | Path | bool) -> Checkpoints | None:
-        """The settings in what `search` is given: themselves, a folder, or whether at all."""
+        """The settings from what `search` is given; None if states are not kept."""
         if isinstance(given, Checkpoints):
             return given
         if not isinstance(given, str | Path | bool):
-            raise InvalidArgument(
-                f"checkpoints={given!r} will not do: give a folder, Checkpoints, True or False."
-            )
+            rule = "it says where trained states are kept"
+            way_out = "Use a folder, Checkpoints(…), True or False"
+            raise InvalidArgument.of("checkpoints", given, rule, way_out)
         return cls(None if given is True else given) if given is not False else None
 
     @contextmanager
     def opened(
         self, trainer: Any, journal: str | Path | None, *, best: bool = False
     ) -> Iterator[Index]:
-        """The states of a search; without a journal their folder is temporary."""
-        place = None if self.folder is None else Path(self.folder).resolve()
+        """Within, the states of a search; with `best`, also those with an arm's lowest loss."""
+        place = None if self.folder is None else Path(os.path.realpath(self.folder))
         if journal is not None:
-            beside = Path(journal).resolve()
+            beside = Path(os.path.realpath(journal))
             path = beside.with_name(f"{beside.name}.states")
             if place:  # where states of other searches may be, with journals of the same name
                 path = place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"
-            index = Index(Folder(path, trainer, durable=True), disk=self.disk, best=best)
+            folder = StateFolder(path, trainer, durable=True)
+            index = Index(folder, disk=self.disk, best=best)
             yield index
             index.sweep()
             return
@@ -66,6 +72,7 @@ class Checkpoints:
                 prefix="lastarm-", dir=place, ignore_cleanup_errors=True
             )
         except OSError as error:
-            raise CheckpointNotWritten(place or tempfile.gettempdir(), error) from error
+            raise CheckpointNotWritten(place or Path(tempfile.gettempdir()), error) from error
         with temporary as name:
-            yield Index(Folder(Path(name), trainer, durable=False), disk=self.disk, best=best)
+            folder = StateFolder(Path(name), trainer, durable=False)
+            yield Index(folder, disk=self.disk, best=best)

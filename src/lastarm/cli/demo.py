@@ -27,9 +27,9 @@ ARMS, BUDGET = 64, 768
 def demo(seed: Any, as_json: bool) -> int:
     """Tune a small network on handwritten digits.
 
-    64 settings of learning rate, momentum, weight decay, width, batch size and initial scale; a
-    pull is one pass over the training data. Successive Halving and uniform allocation each get
-    768 passes. It takes some seconds and needs nothing but lastarm itself.
+    There are 64 settings of learning rate, momentum, weight decay, width, batch size and initial
+    scale. A pull is one pass over the training data. Successive Halving and uniform allocation get
+    768 passes each. The demo takes some seconds and needs nothing but lastarm.
     """
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     trainer = DigitsNetwork(seed)

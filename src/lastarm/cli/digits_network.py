@@ -1,4 +1,7 @@
-"""What the demo tunes: a small neural network that reads handwritten digits, in plain NumPy."""
+"""What the demo tunes: a small neural network that reads handwritten digits, in plain NumPy.
+
+It is not meant for users: it is here because the command has a demo.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class DigitsNetwork:
         return Network(config, (inner, outer), (0 * inner, 0 * outer), random)
 
     def train(self, state: Network, pulls: int) -> Network:
-        """So many passes over TRAIN, each in an order of its own."""
+        """`pulls` passes over TRAIN, each in an order of its own."""
         config, (inner, outer) = state.config, state.weights
         with np.errstate(all="ignore"):  # a rate that is too high overflows: the arm diverges
             for _ in range(pulls):

@@ -14,28 +14,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.plain import printable, readable
-from lastarm.report.extending import remarks
+from lastarm.plain import finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
 
 
 class Terminal(Console):
-    """Standard output; whoever closes it early is told so by the caller, not by leaving."""
+    """Standard output. If its reader closes it early, the caller decides how to end."""
 
     def on_broken_pipe(self) -> None:
-        """Let the command decide how to end."""
+        """Raise, instead of exiting."""
         raise BrokenPipeError
 
 
 console = Terminal(highlight=False)
-plain = printable  # what is not of our own making goes to the terminal through this
+plain = printable  # texts of others go to the terminal through this
 
 MOST_ROWS = 30
 
 
 def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
-    """What was seen at each level; `number` is how an arm is called in front of the user."""
+    """What was seen at each level; `number` gives the number by which the user knows an arm."""
     levels: dict[int, dict[int, float]] = {}
     for arm, curve in result.curves.items():
         for upto, loss in curve:
@@ -93,7 +92,7 @@ def answer(
                 f"Training all {arms:,} arms for {far:,} pulls would take {arms * far:,}, "
                 f"{arms * far / spent.pulls:.1f} times as many."
             )
-    for remark in remarks(result):
+    for remark in result.remarks():
         say(escape(remark))
     if result.failures:
         error = next(iter(result.failures.values())).error
@@ -108,7 +107,7 @@ def settings(config: Config) -> None:
 
 
 def stopped(again: str | None) -> None:
-    """Say that a search was stopped, and how to go on with it."""
+    """Say that a search was stopped, and how to resume it."""
     how = "resume" if again else "start over; with --journal it would resume"
     said = escape(plain(again)) if again else "Run the same command again"
     say(f"Stopped before the end. {said} to {how}.")
@@ -120,21 +119,10 @@ def note(sentence: str) -> None:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence; the terminal wraps it, not we."""
+    """Print a sentence; the terminal wraps it."""
     console.print(sentence, soft_wrap=True)
 
 
 def print_json(answer: Any) -> None:
-    """Print one line of JSON; what is not finite, which JSON lacks, is null."""
-    print(json.dumps(_finite(answer), allow_nan=False, default=readable))
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case float() if not isfinite(value):
-            return None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value
+    """Print one line of JSON; a number that is not finite becomes null."""
+    print(json.dumps(finite(answer), allow_nan=False, default=readable))

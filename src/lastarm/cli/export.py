@@ -35,16 +35,16 @@ lastarm export tune.jsonl --optuna sqlite:///study.db --name tune
     "--format",
     "rows",
     type=click.Choice(["arms", "events"]),
-    help="A row an arm, or a row an event. [default: events for a FILE that ends in events.csv, "
-    "arms for any other .csv]",
+    help="A row for each arm, or for each event. [default: events for a FILE that ends in "
+    "events.csv, arms for any other .csv]",
 )
 @click.option("--optuna", metavar="URL", help="Write an Optuna study there: sqlite:///study.db.")
-@click.option("--name", help="What the study is called. [default: the journal's name]")
+@click.option("--name", help="The name of the study. [default: the journal's name]")
 @click.option(
     "--level",
     type=whole,
     metavar="N",
-    help="Trials are COMPLETE with the loss after N pulls, for Optuna to compare all of them.",
+    help="Make trials COMPLETE with their loss after N pulls, so that Optuna compares them all.",
 )
 def export(
     journal: str,
@@ -56,19 +56,23 @@ def export(
 ) -> None:
     """Export a search as CSV, or as an Optuna study.
 
-    The journal is only read: nothing in it is executed, and its search may go on meanwhile.
+    The journal is only read: nothing in it is executed, and its search may be running meanwhile.
     """
     if output is None and optuna is None:
-        raise InvalidArgument("say where to: -o FILE for CSV, or --optuna URL for a study.")
+        raise InvalidArgument(
+            "no output is given. Use -o FILE for CSV, or --optuna URL for a study."
+        )
     if optuna is None and (name is not None or level is not None):
-        raise InvalidArgument("--name and --level are of a study: add --optuna URL.")
+        raise InvalidArgument("--name and --level belong to a study. Add --optuna URL.")
     if output is None and rows is not None:
-        raise InvalidArgument("--format is of a file: add -o FILE.")
+        raise InvalidArgument("--format belongs to a file. Add -o FILE.")
     events = read(journal)
     result = Result.of(events)
     if output is not None:
         if Path(output).exists() and Path(output).samefile(journal):
-            raise InvalidArgument(f"{output} is the journal itself. Name another file.")
+            raise InvalidArgument(
+                f"{output} is the journal itself, and is not replaced. Name another file."
+            )
         if _rows_of(output, rows) == "events":
             count = write_csv(output, EVENT_COLUMNS, event_rows(events))
             written = f"{count:,} events"
@@ -86,6 +90,6 @@ def export(
 def _rows_of(output: str, given: str | None) -> str:
     if given is None and not output.endswith(".csv"):
         raise InvalidArgument(
-            f"{output} does not say what to write: let its name end in .csv, or add --format."
+            f"{output} does not say what to write. Use a name that ends in .csv, or add --format."
         )
     return given or ("events" if output.endswith("events.csv") else "arms")

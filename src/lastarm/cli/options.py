@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from lastarm.policies import POLICIES
-from lastarm.policies.named import make_policy, name_of
+from lastarm.policies.named import choose, name_of, takes
 from lastarm.policies.parts.budgeted import Budgeted
-
-POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", "look_cost", "delta", "of", "constants")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def whole(text: str) -> Any:
-    """A whole number, or else the text as it was given, for whoever takes it to refuse."""
+    """A whole number, or else the text as it was given, which is then refused as an argument."""
     try:
         return int(text)
     except ValueError:
@@ -32,23 +31,62 @@ def real(text: str) -> Any:
         return text
 
 
+def number(text: str) -> Any:
+    """A whole number, else a real number, or else the text as it was given."""
+    read = whole(text)
+    return real(text) if isinstance(read, str) else read
+
+
+def _defaults(argument: str) -> str:
+    """What the policies take if an argument is left out, the most frequent first.
+
+    >>> _defaults("eta")
+    ' [default: 2; hyperband, asha: 3; priced-halving, timed-halving: chosen]'
+    """
+    having: dict[Any, list[str]] = {}
+    for name, kind in POLICIES.items():
+        for field in dataclasses.fields(kind):
+            if field.name == argument and field.default is not dataclasses.MISSING:
+                having.setdefault(field.default, []).append(name)
+    ordered = sorted(having, key=lambda default: -len(having[default]))
+    said = [f"{', '.join(having[one])}: {one}" for one in ordered]
+    return f" [default: {'; '.join([f'{ordered[0]}', *said[1:]])}]" if said else ""
+
+
+def _particular() -> dict[str, str]:
+    """The arguments that policies explain themselves, each with its help."""
+    told: dict[str, str] = {}
+    for kind in POLICIES.values():
+        for field in dataclasses.fields(kind):
+            if "help" in field.metadata and field.name not in told:
+                having = ", ".join(name for name in POLICIES if takes(name, field.name))
+                told[field.name] = f"{field.metadata['help']} For {having}.{_defaults(field.name)}"
+    return told
+
+
+PARTICULAR = _particular()
+POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", *PARTICULAR)
+
+
 def policy_options(command: Command) -> Command:
     """--policy, --budget, what some policies take besides, and --json."""
     options = (
         click.option(
             "--policy",
-            type=click.Choice(list(POLICIES)),
             metavar="NAME",
+            shell_complete=lambda context, option, begun: [
+                name for name in POLICIES if name.startswith(begun)
+            ],
             help=f"The algorithm that decides: {', '.join(POLICIES)}. [default: "
             f"{name_of(None, 1)} with --max-pulls, else {name_of(None, None)}]",
         ),
         click.option("--budget", type=whole, metavar="N", help="Total pulls over all arms."),
         click.option(
             "--eta",
-            type=whole,
+            type=number,
             metavar="N",
-            help="Keep the best 1/eta; horizon-halving and its kin take 3/2 too, or chosen. "
-            "[default: 2; hyperband and asha: 3; priced- and timed-halving: chosen]",
+            help="Keep the best 1/eta. Some policies take a fraction such as 3/2, or chosen."
+            f"{_defaults('eta')}",
         ),
         click.option(
             "--max-pulls",
@@ -56,20 +94,10 @@ def policy_options(command: Command) -> Command:
             metavar="N",
             help="The most that one arm is worth training for. [default in replay: its curve]",
         ),
-        click.option(
-            "--look-cost",
-            type=whole,
-            metavar="N",
-            help="What a look costs, in pulls, for priced-halving. [default: 0]",
+        *(
+            click.option(_spelled(argument), type=number, metavar="VALUE", help=meaning)
+            for argument, meaning in PARTICULAR.items()
         ),
-        click.option(
-            "--delta",
-            type=real,
-            metavar="P",
-            help="The chance of error that confidence policies may take. [default: 0.05]",
-        ),
-        click.option("--of", metavar="NAME", help="The policy that doubling runs."),
-        click.option("--constants", metavar="NAME", help="lil-ucb's: heuristic or proven."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     )
     for option in reversed(options):
@@ -77,6 +105,14 @@ def policy_options(command: Command) -> Command:
     return command
 
 
-def policy_of(name: str, **options: Any) -> Budgeted:
-    """The policy of that name."""
-    return make_policy(name, options, spelled=lambda option: f"--{option.replace('_', '-')}")
+def by_options(
+    policy: str | None, numbers: Mapping[str, Any], **known: Any
+) -> tuple[Budgeted, float]:
+    """The policy that options stand for, and when to stop; `choose` takes what else is `known`."""
+    chosen, seconds = choose(policy, numbers, spelled=_spelled, **known)
+    assert isinstance(chosen, Budgeted), "so are all that have names"
+    return chosen, seconds
+
+
+def _spelled(argument: str) -> str:
+    return f"--{argument.replace('_', '-')}"

@@ -12,12 +12,9 @@ from rich import box
 from rich.table import Table
 
 from lastarm.cli import display
-from lastarm.cli.options import policy_of, policy_options, real, whole
+from lastarm.cli.options import by_options, policy_options, real, whole
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
-from lastarm.policies import Hyperband
-from lastarm.policies.hyperband import brackets
-from lastarm.policies.named import name_of
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
@@ -27,9 +24,7 @@ from lastarm.theory.forecast import forecast
 
 @click.command()
 @click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
-@click.option(
-    "--workers", type=whole, metavar="N", help="Say how long so many workers would take."
-)
+@click.option("--workers", type=whole, metavar="N", help="Say how long N workers would take.")
 @click.option(
     "--seconds-per-pull",
     type=real,
@@ -55,28 +50,22 @@ def plan(
     as_json: bool,
     **others: Any,
 ) -> None:
-    """Show what a search will spend before it does.
+    """Show what a search will spend before it begins.
 
-    For successive-halving it also shows, for each rank, how soon losses have to settle for the
-    best arm to be sure to win with this budget (Theorem 1 of the paper, turned round). A policy
-    that decides by the losses it sees has no plan, only bounds. For hyperband, arms and budget
-    are those of all its brackets unless they are given.
+    For successive-halving it also shows, for each rank, how soon losses have to settle so that the
+    best arm is sure to win with this budget (Theorem 1 of the paper, solved for the losses). A
+    policy that decides by the losses it sees has no plan, only bounds. For hyperband, arms and
+    budget may be left out: then they are those of all its brackets.
 
-    With --workers or --seconds-per-pull it plays the policy on simulated workers, and says how
-    long that takes and how much of the time they work.
+    With --workers or --seconds-per-pull, the policy is played on simulated workers, and the plan
+    says how long that takes and how much of the time they work.
 
     \b
     lastarm plan --arms 10 --budget 1000
     lastarm plan --arms 64 --budget 4096 --workers 16 --seconds-per-pull 3
     """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
-    if policy == Hyperband.name and max_pulls is not None:
-        # Enough for every bracket to open with arms of its own.
-        probe = Hyperband(1, 1, max_pulls, **({} if eta is None else {"eta": eta}))
-        published = brackets(probe.max_pulls, probe.eta)
-        arms = sum(bracket.arms for bracket in published) if arms is None else arms
-        budget = sum(bracket.pulls for bracket in published) if budget is None else budget
-    name = name_of(policy, max_pulls)
-    chosen = policy_of(name, arms=arms, budget=budget, eta=eta, max_pulls=max_pulls, **others)
+    numbers = {"arms": arms, "budget": budget, "eta": eta, "max_pulls": max_pulls, **others}
+    chosen, _ = by_options(policy, numbers)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
     given = (workers, seconds_per_pull, seconds_per_look)
@@ -98,14 +87,14 @@ def plan(
         display.say(remark)
     if not planned.exact:
         display.say(
-            f"{chosen} decides by what it sees, so this is all that can be said beforehand."
+            f"{chosen} decides by what it sees, so only these bounds are known beforehand."
         )
     if foreseen:
         display.say(_time(foreseen, planned.exact))
     if settling:
         display.say(
-            "\nThe best arm is sure to win if for each rank, before so many pulls, all losses are "
-            "within half of the gap between\nthe limit of that rank and the best limit "
+            "\nThe best arm is sure to win if, for each rank and before this number of pulls, all "
+            "losses are within half of the\ngap between the limit of that rank and the best limit "
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
         display.console.print(_settling(settling))
@@ -114,7 +103,8 @@ def plan(
 def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Utilisation:
     for name, value in (("seconds-per-pull", per_pull), ("seconds-per-look", per_look)):
         if value is not None and not (isinstance(value, float) and 0 <= value < inf):
-            raise InvalidArgument(f"--{name} {value} will not do: give seconds, 0 or more.")
+            way_out = "Use a number of seconds, 0 or more"
+            raise InvalidArgument.of(name, value, "it is how long one takes", way_out)
     return forecast(
         chosen,
         workers=1 if workers is None else workers,

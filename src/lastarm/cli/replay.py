@@ -13,13 +13,13 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from lastarm.arguments import whole_number
+from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import policy_of, policy_options, whole
+from lastarm.cli.options import by_options, policy_options, whole
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
-from lastarm.events import Event, Loss, Pull
+from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
-from lastarm.policies.named import name_of, takes
+from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
@@ -30,7 +30,7 @@ from lastarm.theory import Truth, audit, ends_lower
 from lastarm.trainers import RecordedCurves
 from lastarm.trainers.recorded import Position
 
-GROUP = 256  # a recorded pull takes no time, so many share one wait for the disk
+GROUP = 256  # recorded pulls take no time, so that this many share one wait for the disk
 MOST_SHOWN = 10
 
 
@@ -38,14 +38,14 @@ MOST_SHOWN = 10
 @click.argument("file")
 @policy_options
 @click.option(
-    "--arms", type=whole, metavar="N", help="Draw so many rows by --seed. [default: all of them]"
+    "--arms", type=whole, metavar="N", help="Draw N rows by --seed. [default: all of them]"
 )
 @click.option(
     "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
 )
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
-@click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
+@click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
 @click.option(
     "--seconds-per-pull",
     type=float,
@@ -70,6 +70,8 @@ def replay(
     for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
     is. The arm in the answer is the row of the file, counted from 0. (asha begins rows in an order
     drawn by --seed, and hyperband draws them, so that the file's order does not matter.)
+    timed-halving is told that a pull takes one second and a look no time; with --compare, a look
+    takes as long as --look-cost pulls.
 
     With --journal, run the same command again to resume a search that was killed or stopped.
 
@@ -80,7 +82,10 @@ def replay(
         if journal or with_audit:
             option = "--journal" if journal else "--audit"
             raise InvalidArgument(
-                f"{option} will not do with --compare: it is of one search. Leave one of them out."
+                f"{option} cannot be used with --compare: it is about one search. Leave one of "
+                "the two out.",
+                argument=option,
+                given=journal or with_audit,
             )
         found, stopped_by = compare(table, options)
         if as_json:
@@ -128,27 +133,46 @@ class Played(NamedTuple):
 class Places(Serial):
     """A runner for rows of a table, whose states need not be kept: each is a place in a row.
 
-    `reached` says how far the arms are known to be.
+    `reached` says how far the arms are known to be. `prices`, if given, are told as the seconds
+    that a pull and a look took: measured times would give another answer every time.
     """
 
-    def __init__(self, arms: Arms, reached: dict[int, int], *, group: int) -> None:
+    def __init__(
+        self,
+        arms: Arms,
+        reached: dict[int, int],
+        *,
+        group: int,
+        prices: tuple[float, float] | None,
+    ) -> None:
         super().__init__(arms, group=group)
         self._reached = reached
+        self._prices = prices
 
     def start(self, pull: Pull, attempt: int) -> None:
-        """Go on from there, also if that was before a crash or in an earlier stretch."""
+        """Continue from there, also if that was before a crash or with a smaller budget."""
         if pull.arm in self._reached:
             known = Pull(pull.arm, self._reached[pull.arm])
             self._states.put_back(known, self.state(known))
         super().start(pull, attempt)
 
+    def wait(self, seconds: float = 0.0) -> list[Told]:
+        """Perform the group."""
+        told = super().wait(seconds)
+        if self._prices is None:
+            return told
+        a_pull, a_look = self._prices
+        works = (event.work for event in told)
+        priced = [w._replace(train_seconds=w.trained * a_pull, loss_seconds=a_look) for w in works]
+        return [event._replace(work=work) for event, work in zip(told, priced, strict=True)]
+
     def state(self, pull: Pull) -> Position:
-        """It is always at hand."""
+        """It can always be made."""
         return Position(self._arms.configs[pull.arm]["row"], pull.upto)
 
 
 class CurveTable:
-    """Recorded curves, and the rows of them that are arms: all, or so many drawn by the seed."""
+    """Recorded curves, and the rows of them that are arms: all, or some drawn by the seed."""
 
     def __init__(self, file: str, arms: Any, seed: Any, seconds_per_pull: float = 0.0) -> None:
         self.curves = RecordedCurves.load(file, seconds_per_pull=seconds_per_pull)
@@ -158,23 +182,26 @@ class CurveTable:
         if arms is not None:
             arms = whole_number("arms", arms, 1, "how many rows to draw")
             if arms > rows:
-                raise InvalidArgument(
-                    f"arms={arms} will not do: the table has {rows} rows. Draw at most {rows}."
-                )
+                rule, way_out = f"the table has {rows} rows", f"Use {rows} or less"
+                raise InvalidArgument.of("arms", arms, rule, way_out)
             drawn = np.random.default_rng(self.seed).choice(rows, arms, replace=False)
             self.rows = sorted(drawn.tolist())
 
     def policy(self, name: str | None, **options: Any) -> Budgeted:
-        """A policy for this table: its longest curve and its seed are known."""
-        name = name_of(name, options.get("max_pulls"))
-        if takes(name, "max_pulls") and options.get("max_pulls") is None:
-            options["max_pulls"] = self.columns
-        if takes(name, "seed"):
-            options["seed"] = self.seed
-        return policy_of(name, arms=len(self.rows), **options)
+        """A policy for this table, which knows the length of its curves and the seed."""
+        numbers = {**options, "arms": len(self.rows)}
+        suggested = {"max_pulls": self.columns}
+        return by_options(name, numbers, seed=self.seed, suggested=suggested)[0]
 
-    def play(self, policy: Budgeted, journal: str | None = None) -> Played:
-        """Play a policy to its end, or until it is stopped."""
+    def play(self, policy: Budgeted, journal: str | None = None, look_cost: Any = None) -> Played:
+        """Play a policy to its end, or until it is stopped.
+
+        To one that measures, a pull takes one second or as many as are really waited, and a look
+        as long as `look_cost` pulls.
+        """
+        a_pull = self.curves.seconds_per_pull or 1.0
+        a_look = a_pull * float(rational("look_cost", look_cost or 0, 0, "what a look costs"))
+        prices = (a_pull, a_look) if policy.measures else None
         rows = self.rows
         in_rounds = isinstance(policy, Rounds)
         if not in_rounds:  # it begins arms one by one, so the file's order must not matter
@@ -190,7 +217,7 @@ class CurveTable:
             self.curves,
             Configs([{"row": row} for row in rows]),
             policy=policy,
-            runner=partial(Places, reached=reached, group=group),
+            runner=partial(Places, reached=reached, group=group, prices=prices),
             journal=journal,
             checkpoints=False,
             seed=self.seed,
@@ -209,7 +236,8 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
     for name in POLICIES:
         known = {key: value for key, value in options.items() if takes(name, key)}
         try:
-            result, rows = table.play(table.policy(name, **known))
+            policy = table.policy(name, **known)
+            result, rows = table.play(policy, look_cost=options["look_cost"])
         except (BudgetTooSmall, AllArmsFailed) as error:
             found.append({"policy": name, "error": str(error)})
             failed += [error] if isinstance(error, AllArmsFailed) else []
@@ -308,8 +336,8 @@ def print_audit(found: dict[str, Any]) -> None:
     )
     if found["unknown"]:
         display.say(
-            f"{found['unknown']:,} lost where nobody went on, so nothing is known of how they "
-            "would have moved."
+            f"{found['unknown']:,} were dropped where no arm went on, so nothing is known of how "
+            "they would have moved."
         )
     if found["diverged"]:
         display.say(f"{found['diverged']:,} more failed or diverged.")
@@ -322,7 +350,7 @@ def print_audit(found: dict[str, Any]) -> None:
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
             f"{row['margin']:.6g}",
-            "nobody went on" if row["moved"] is None else f"{row['moved']:.6g}",
+            "no arm went on" if row["moved"] is None else f"{row['moved']:.6g}",
             "close" if row["close"] else "",
         )
     display.console.print(rich)

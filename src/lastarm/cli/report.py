@@ -11,6 +11,7 @@ from lastarm.cli import display
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.report.page.html import write_report
+from lastarm.result import Result
 
 
 @click.command()
@@ -22,22 +23,23 @@ from lastarm.report.page.html import write_report
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="The page to write; an earlier report there is replaced, anything else is not.",
+    help="The page to write. An earlier report there is replaced, any other file is not.",
 )
 def report(journal: str, output: str) -> None:
-    """Write a search as one page of HTML, to be opened in any browser.
+    """Write a search as one page of HTML.
 
-    On it are the answer and what it cost, every learning curve, the rungs, the settings against
-    the loss, failures, and how safe the eliminations were; pick an arm to read its story. The page
-    is whole: it needs no network and no server.
+    The page shows the answer and what it cost, every learning curve, the rungs, the settings
+    against the loss, failures, and how safe the eliminations were. Pick an arm to read its story.
+    The page is one file for any browser, and needs no network and no server.
 
-    The journal is only read: nothing in it is executed, and its search may go on meanwhile.
+    The journal is only read: nothing in it is executed, and its search may be running meanwhile.
 
     Example: lastarm report search.jsonl -o report.html
     """
     path = Path(journal)
-    running = is_held(path)
-    written = write_report(output, read(path), journal=journal, running=running)
+    running, events = is_held(path), read(path)
+    result = Result.of(events, journal=journal)
+    written = write_report(output, result, events, running=running)
     size = written.stat().st_size / 1e6
     display.say(
         f"Wrote {escape(display.plain(str(written)))}, {size:.1f} MB. Open it in a browser."

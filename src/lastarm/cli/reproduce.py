@@ -33,7 +33,7 @@ PARTS = {
         "doubling.doubling_trick",
     ],
     "subsets": ["subsets.subsets", "linear_svm.linear_svm"],
-}  # in the order of the page, each with the functions that it takes
+}  # in the order of the page, with the functions of each
 
 
 @click.command()
@@ -49,7 +49,7 @@ PARTS = {
     "--data",
     metavar="PATH",
     help="Data to use instead of the built-in: a file (.npz with X and y, .csv, ratings), or "
-    "year-prediction-msd or movielens-100k, which are downloaded. Not for `all`.",
+    "year-prediction-msd or movielens-100k, which are downloaded. Not for all.",
 )
 @click.option(
     "--workers",
@@ -82,7 +82,7 @@ def reproduce(
     out: Path | None,
     seed: Any,
 ) -> int:
-    """Run an experiment of the paper again, and hold it against its claims.
+    """Run the paper's experiments again, and check its claims.
 
     \b
     traces      figure 1: validation errors of many kernel SVMs
@@ -94,17 +94,17 @@ def reproduce(
     subsets     examples 1 and 4: feature subsets, linear SVM
     all         all of these, on built-in data
 
-    Numbers go to OUT as CSV, figures as PNG and SVG, and what became of each claim to the page
-    OUT/README.md. Searches are journalled: the same command goes on where it was stopped.
-    """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
+    Numbers are written to OUT as CSV, figures as PNG and SVG, and the result of each claim to the
+    page OUT/README.md. Searches have journals: the same command continues where it was stopped.
+    """  # noqa: D301 (click keeps the lines of a paragraph that begins with this mark)
     if part == "all" and data is not None:
         raise InvalidArgument(
-            f"--data {data} is for one experiment, not for all: name the one that it is for, such "
-            "as `lastarm reproduce ridge`."
+            f"--data {data} is for one experiment, not for all. Name the experiment, such as "
+            "`lastarm reproduce ridge`."
         )
     if data is not None and part in ("table1", "theorems", "subsets"):
         raise InvalidArgument(
-            f"--data {data} will not do: {part} makes its own data. Leave it out."
+            f"--data {data} is not valid: {part} makes its own data. Leave it out."
         )
     try:
         names = [name for key in (PARTS if part == "all" else [part]) for name in PARTS[key]]
@@ -129,12 +129,10 @@ def reproduce(
                 display.say(f"    paper: {claim.paper}")
                 display.say(f"    ours:  {claim.ours} ({claim.data})")
     except JournalError:
-        display.say(
-            "Is it another run, or are they other data? Then give another folder by --out."
-        )
+        display.say("If this is another run, or uses other data, name another folder with --out.")
         raise
     except Stopped as stopped:
-        display.say("Stopped. The same command goes on from here.")
+        display.say("Stopped. The same command continues from here.")
         return 128 + stopped.signal
     found_page = page.write_page(settings.out)
     display.say(f"The page: {found_page}")

@@ -1,4 +1,4 @@
-"""`lastarm resume`: go on with a search that was killed or stopped, or with a larger budget."""
+"""`lastarm resume`: continue a search that was killed or stopped, or extend one."""
 
 from __future__ import annotations
 
@@ -29,26 +29,29 @@ COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
     "--budget",
     type=whole,
     metavar="TOTAL",
-    help="Extend it, also if it has ended: so many pulls in all, with those before.",
+    help="Extend the search, also if it has ended, to TOTAL pulls in all.",
 )
 @click.option(
-    "--output", type=click.Path(), help="Put the winner's {state} there, and not where it was put."
+    "--output", type=click.Path(), help="Copy the winner's {state} there, and to no other place."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--trust", is_flag=True, help="Run the command even if the journal is not yours.")
+@click.option(
+    "--trust", is_flag=True, help="Run the command even if others may have written the journal."
+)
 def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: bool) -> int:
-    """Run the command of a journal again, which goes on where it was.
+    """Resume or extend a search.
 
-    With a larger --budget the search is extended: every arm goes on from where it is, and nothing
-    is trained twice.
+    The command in the journal is run again, and continues where it stopped. With a larger --budget
+    the search is extended: every arm is trained further from where it is, and nothing is trained
+    twice.
 
-    The command is shown first. It is run in the folder where it was given, and only if the journal
-    is yours and nobody else may write to it: what is written there is executed. (A file that you
-    were sent or have downloaded is yours, too: look at such a one with lastarm show first.) For a
-    search that was begun in Python, how to go on is said instead; unless there was nothing left to
-    do, the exit code is then 2, since nothing was resumed.
+    The command is shown first. It is run in the folder where it was given, and only if you own the
+    journal and nobody else may write to it, because the command in it is executed. (You also own a
+    file that you downloaded or were sent: look at it with lastarm show first.) For a search that
+    was begun in Python, it says how to resume it instead. The exit code is then 2, because nothing
+    was resumed, unless there was nothing left to do.
     """
-    path = Path(journal).resolve()
+    path = Path(os.path.realpath(journal))
     events = read(path)
     opened, ledger = events[0], Ledger(events)
     assert isinstance(opened, Opened)
@@ -58,28 +61,28 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
         where = f"{shown or 'a session'} in {opened.folder}"
         display.say(
             f"This search was begun in Python, by {escape(display.plain(where))}. Run the same "
-            "there again, with the same journal, to resume it"
-            + ("." if budget is None else f"; with budget={budget} in its policy, to extend it.")
+            "code there again with the same journal to resume it"
+            + ("." if budget is None else f"; with budget={budget} in its policy to extend it.")
         )
         return 0 if ledger.closed and budget is None else 2  # a script must not take it for done
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
     if budget is None and len(ledger.stretches) > 1:
-        display.note(f"It was extended since: its budget is {ledger.stretches[-1].budget}.")
+        display.note(f"It was extended later: its budget is {ledger.stretches[-1].budget}.")
     if not trust and not _is_ours(path):
         raise InvalidArgument(
             f"the journal {journal} may have been written by somebody else, and its command would "
-            "be executed. Look at it, and add --trust if that is what you want."
+            "be executed. Look at the command above, and add --trust to run it."
         )
     command = COMMANDS[words[0]]
     if output is not None:
         output = os.path.abspath(output)  # where we are, not where the command was given
     try:
         os.chdir(opened.folder)
-    except (OSError, ValueError) as error:  # a name with a zero byte in it is no name
+    except (OSError, ValueError) as error:  # a name may not hold a zero byte
         why = getattr(error, "strerror", None) or error
         raise InvalidArgument(
-            f"the folder {opened.folder} cannot be entered: {why}. Run the command "
-            "above where its files are now, with this journal."
+            f"the folder {opened.folder} cannot be entered: {why}. Run the command above where "
+            "its files are now, with this journal."
         ) from error
     with command.make_context(f"lastarm {words[0]}", words[1:]) as context:
         context.params["journal"] = str(path)  # it may have been moved
@@ -89,12 +92,14 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
         if output is not None:
             if "output" not in context.params:
                 raise InvalidArgument(
-                    f"--output will not do: lastarm {words[0]} has no folders to put anywhere. "
-                    "Leave it out."
+                    f"--output {output} is not valid: lastarm {words[0]} has no folder to copy. "
+                    "Leave it out.",
+                    argument="output",
+                    given=output,
                 )
             context.params["output"] = output
         elif (given := context.params.get("output")) and Path(given).exists():
-            display.note(f"{display.plain(given)} is there already, and stays as it is.")
+            display.note(f"{display.plain(given)} exists already, and stays as it is.")
             context.params["output"] = None
         code: int = command.invoke(context)
         return code

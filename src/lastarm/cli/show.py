@@ -21,9 +21,8 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
-from lastarm.report.advice import advice
-from lastarm.report.extending import nothing_left, remarks
-from lastarm.report.phrases import clean, counted
+from lastarm.plain import clean, counted
+from lastarm.report.next_steps import next_steps
 from lastarm.result import Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -40,13 +39,17 @@ MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     """Show a search: its arms, its rungs and what it has spent.
 
-    The journal is only read: no state is loaded, nothing in it is executed, and its search may go
-    on meanwhile.
+    The journal is only read: no state is loaded, nothing in it is executed, and its search may be
+    running meanwhile.
     """
     path = Path(journal)
     if as_json:
         if watch:
-            raise InvalidArgument("--json will not do with --watch. Leave one of them out.")
+            raise InvalidArgument(
+                "--json and --watch cannot be used together. Leave one of them out.",
+                argument="json",
+                given=True,
+            )
         display.print_json(_as_json(path, read(path)))
     elif not watch or not display.console.is_terminal:
         for events in _followed(path) if watch else [read(path)]:
@@ -58,7 +61,7 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
 
 
 def _followed(path: Path) -> Iterator[list[Event]]:
-    """The journal's events, each time that there are more, until its search has ended."""
+    """The events of the journal, whenever there are more, until its search has ended."""
     seen = 0
     while True:
         running = is_held(path)
@@ -99,7 +102,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
 
 
 def _page(path: Path, events: list[Event], top: int) -> RenderableType:
-    opened, result = events[0], Result.of(events)
+    opened, result = events[0], Result.of(events, journal=str(path))
     assert isinstance(opened, Opened)
     state = "complete" if result.complete else "running" if is_held(path) else "stopped"
     arguments = {name: value for name, value in opened.policy.items() if name != "name"}
@@ -128,9 +131,8 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         Text(clean(f"arm {arm} failed at {failure.pull.upto:,}: {failure.error}"))
         for arm, failure in list(result.failures.items())[:top]
     ]
-    parts += [Text(remark) for remark in remarks(result)]
-    ended = nothing_left(opened.policy, result)
-    for step in advice(opened, str(path), state, result.budget, ended):
+    parts += [Text(remark) for remark in result.remarks()]
+    for step in next_steps(result, opened, state):
         parts.append(Text(display.plain(f"{step['words']} {step['command']}".rstrip())))
     return Group(*parts)
 

@@ -1,4 +1,4 @@
-"""Search spaces as they are written on the command line and in files."""
+"""Search spaces as people write them on the command line and in files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from typing import Any
 from lastarm.errors import InvalidArgument
 from lastarm.space import Choice, Integer, LogUniform, Space, Uniform
 
-FORMS = (
-    "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, choice:A,B,C, or a value as "
-    "it is"
-)
+FORMS = "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, choice:A,B,C, or a value"
 
 
 def parameter(text: str) -> tuple[str, Any]:
@@ -28,12 +25,16 @@ def parameter(text: str) -> tuple[str, Any]:
     """
     name, equals, spelled = text.partition("=")
     if not equals:
-        raise InvalidArgument(f"{text!r} is no parameter: write NAME=DOMAIN, with {FORMS}.")
+        raise InvalidArgument(
+            f"{text!r} is not a parameter: write NAME=DOMAIN, with {FORMS}.",
+            argument="--param",
+            given=text,
+        )
     return name, domain(name, spelled)
 
 
 def domain(name: str, spelled: str) -> Any:
-    """The domain, or the constant, that a text spells."""
+    """The domain, or the constant, that a text stands for."""
     kind, colon, rest = spelled.partition(":")
     kinds: dict[str, Callable[..., Any]] = {
         "uniform": Uniform,
@@ -46,14 +47,14 @@ def domain(name: str, spelled: str) -> Any:
             return Choice(*(_value(option) for option in rest.split(",") if rest))
         if not colon or kind not in kinds:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
-                raise InvalidArgument(f"{spelled!r} is no domain that is known: write {FORMS}.")
+                raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
             return _value(spelled)
         bounds = [_value(bound) for bound in rest.split(":")]
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
         return kinds[kind](*bounds)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{name}: {error}") from None
+        raise InvalidArgument(f"{name}: {error}", argument=name, given=spelled) from None
 
 
 def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
@@ -63,24 +64,28 @@ def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
         act = ["relu", "tanh"]        # a list is a choice
         momentum = 0.9                # anything else is a constant
 
-    With a table `[space]`, or several `[[space]]` of which each arm draws one, the parameters are
-    those in there, and each `[[include]]` is a config to try first.
+    With a table `[space]`, the parameters are those in it. Of several tables `[[space]]`, each arm
+    draws one. Each table `[[include]]` is a config to try first.
     """
     try:
         content = tomllib.loads(Path(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidArgument(
             f"the space {path!r} cannot be read: {getattr(error, 'strerror', None) or error}. "
-            f"Give a TOML file with a line for each parameter: NAME = DOMAIN, where a domain is a "
-            f"list of choices, or a text: {FORMS}."
+            f"Use a TOML file with a line NAME = DOMAIN for each parameter, where a domain is a "
+            f"list of choices, or a text: {FORMS}.",
+            argument="--space",
+            given=path,
         ) from error
     if "space" not in content or not isinstance(content["space"], dict | list):
         return _mapping(content), []
     unknown = content.keys() - {"space", "include"}
     if unknown:
         raise InvalidArgument(
-            f"the space {path!r} has {', '.join(sorted(unknown))} beside [space]: put all "
-            "parameters into it."
+            f"the space {path!r} has {', '.join(sorted(unknown))} outside of [space]. Put all "
+            "parameters into [space].",
+            argument="--space",
+            given=path,
         )
     spaces, include = content["space"], list(content.get("include", []))
     if isinstance(spaces, list):
@@ -95,12 +100,15 @@ def space_of(file: str | None, parameters: Iterable[str]) -> tuple[Space, list[d
     added: dict[str, Any] = {}
     for name, value in map(parameter, parameters):
         if name in added:
-            raise InvalidArgument(f"--param {name} is given twice. Give it once.")
+            raise InvalidArgument(
+                f"--param {name} is given twice. Give it once.", argument="--param", given=name
+            )
         added[name] = value
     if not file and not added:
         raise InvalidArgument(
-            "there is nothing to vary: add --param NAME=DOMAIN for each parameter, with "
-            f"{FORMS}; or --space FILE."
+            "there is nothing to vary. Add --param NAME=DOMAIN for each parameter, with "
+            f"{FORMS}; or --space FILE.",
+            argument="--param",
         )
     if isinstance(space, list):
         return [{**one, **added} for one in space], include

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
@@ -17,21 +18,20 @@ import click
 from lastarm.cli import display
 from lastarm.cli.options import (
     POLICY_ARGUMENTS,
-    policy_of,
+    by_options,
     policy_options,
     real,
     whole,
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
-from lastarm.policies.named import name_of, takes
 from lastarm.samplers import SAMPLERS
 from lastarm.searching import search
 from lastarm.trainers import AnyTrainer, Program
 
 
 class TwoForms(click.Command):
-    """A command whose words after `--` are another program's, and left as they are."""
+    """A command whose words after `--` belong to another program, and are left as they are."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the program's words aside."""
@@ -67,28 +67,30 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     "[default: draw all at random]",
 )
 @click.option("--workers", type=whole, metavar="N", help="Worker processes. [default: none]")
-@click.option("--journal", type=click.Path(), help="Write it down, to resume it after a crash.")
+@click.option("--journal", type=click.Path(), help="A file to resume from after a crash.")
 @click.option(
-    "--checkpoints", type=click.Path(), help="Where states go. [default: beside the journal]"
+    "--checkpoints",
+    type=click.Path(),
+    help="The folder for trained states. [default: beside the journal]",
 )
 @click.option(
-    "--output", type=click.Path(), help="Put the winner's {state} there, a folder not there yet."
+    "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
 )
 @click.option(
     "--seconds",
     type=real,
     metavar="S",
-    help="Stop after so long; timed-halving plans for so much work.",
+    help="Stop after S seconds; timed-halving plans for S seconds of work.",
 )
-@click.option("--pull-seconds", type=real, metavar="S", help="Give a pull up after so long.")
+@click.option("--pull-seconds", type=real, metavar="S", help="A pull that takes longer fails.")
 @click.option(
     "--switch-seconds",
     type=real,
     metavar="S",
-    help="What moving a state to another worker takes. [default: measured]",
+    help="How long moving a state to another worker takes. [default: measured]",
 )
 @click.option(
-    "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again so often."
+    "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again N times."
 )
 @click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")
 @click.option(
@@ -96,7 +98,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     type=click.Choice(["latest", "best"]),
     default="latest",
     show_default=True,
-    help="The policy's arm as it is, or the best that was seen.",
+    help="Recommend the policy's arm as it is now, or the best state that was seen.",
 )
 def tune(
     trainer: str | None,
@@ -114,27 +116,21 @@ def tune(
     MODULE:TRAINER is a trainer in a Python module: an object or a class with start, train and
     loss, a generator function, or a pair of functions.
 
-    A PROGRAM is run once for each pull, with {name} replaced by a setting, {upto} by the number of
-    pulls that the arm is to have had in all, {pulls} by how many more that is, {seed} by the arm's
-    seed, and {state} by a folder of the arm's own that is kept between pulls. The last line that
-    it prints is the loss: a number, or JSON with "loss" and other metrics. If it ends with
-    another exit code than 0, its arm has failed, and the folder is left as it was. (The folder has
-    another path in every pull.)
+    A PROGRAM is run once for each pull. {name} is replaced by a setting, {upto} by the number of
+    pulls that the arm has when it is done, {pulls} by how many of these are new, {seed} by the
+    arm's seed, and {state} by a folder that belongs to the arm and is kept between pulls. (Its
+    path differs from pull to pull.) The last line that the program prints is the loss: a number,
+    or JSON with "loss" and other metrics. If its exit code is not 0, the arm has failed, and the
+    folder is left as it was.
     """
     program = click.get_current_context().meta.get("program")
-    if output is not None and (program is None or Path(output).exists()):
-        raise InvalidArgument(
-            f"--output {output} will not do: it is for the winner's folder of a program, and must "
-            "not be there yet. Name another place, or leave it out."
-        )
+    if output is not None:
+        _require_free(output, program)
     space, include = space_of(space_path, parameters)
-    for_policy = {name: options.pop(name) for name in POLICY_ARGUMENTS}
-    policy = name_of(policy, for_policy["max_pulls"])
-    if takes(policy, "seed"):
-        for_policy["seed"] = options["seed"]
-    if takes(policy, "seconds"):
-        for_policy["seconds"] = options.pop("seconds")
-    chosen = policy_of(policy, **for_policy)
+    numbers = {name: options.pop(name) for name in POLICY_ARGUMENTS}
+    chosen, options["seconds"] = by_options(
+        policy, numbers, seed=options["seed"], seconds=options["seconds"]
+    )
     with _only_the_answer() if as_json else nullcontext():
         result = search(
             _trainer(trainer, program, space),
@@ -145,12 +141,8 @@ def tune(
             checkpoints=True if checkpoints is None else checkpoints,
             **options,
         )
-    if output is not None and result.state is not None:
-        shutil.copytree(result.state, output, symlinks=True)
-    elif output is not None:
-        display.note(f"lastarm: the winner's folder is lost, so that there is no {output}.")
     if as_json:
-        named = {"policy": policy, "budget": result.budget}
+        named = {"policy": chosen.name, "budget": result.budget}
         display.print_json(result.as_dict() | named)
     else:
         display.console.print(display.rungs(result))
@@ -163,14 +155,45 @@ def tune(
                 f"lastarm resume {shlex.quote(options['journal'])}" if options["journal"] else None
             )
             display.stopped(again)
-    if result.stopped_by:
-        return 128 + result.stopped_by
-    return 1 if output is not None and result.state is None else 0
+    code = 0 if output is None else _put(result.state, output)
+    return 128 + result.stopped_by if result.stopped_by else code
+
+
+def _require_free(output: str, program: list[str] | None) -> None:
+    """Refuse an --output that cannot be written, before anything is trained."""
+    path = Path(output)
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if program is None:
+        rule = "only a program has a folder that can be copied. Leave it out"
+    elif os.path.lexists(path):
+        rule = "it exists already, and is not replaced. Name a folder that does not exist yet"
+    elif not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        rule = f"no folder can be made in {above}. Name one that you may write to"
+    else:
+        return
+    message = f"--output {output} is not valid: {rule}."
+    raise InvalidArgument(message, argument="output", given=output)
+
+
+def _put(state: Any, output: str) -> int:
+    """Copy the winner's folder, after the answer is printed; the exit code."""
+    if state is None:
+        display.note(f"lastarm: the winner's folder was lost, so {output} was not made.")
+        return 1
+    try:
+        shutil.copytree(state, output, symlinks=True)
+    except OSError as error:  # somebody was there before us, or the disk is full
+        kept = tempfile.mkdtemp(prefix="lastarm-winner-")
+        shutil.copytree(state, kept, symlinks=True, dirs_exist_ok=True)
+        why = error.strerror or "some files could not be copied"
+        display.note(f"lastarm: {output} could not be written: {why}. The winner is in {kept}")
+        return 2
+    return 0
 
 
 @contextmanager
 def _only_the_answer() -> Iterator[None]:
-    """Whatever else would be printed, by us or by what a trainer starts, is an aside."""
+    """Send everything else that is printed, also by programs, to standard error."""
     sys.stdout.flush()
     answers = os.dup(1)
     os.dup2(2, 1)
@@ -184,9 +207,9 @@ def _only_the_answer() -> Iterator[None]:
 
 def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTrainer:
     if (named is None) == (program is None):
+        given = "both are given" if named else "neither is given"
         raise InvalidArgument(
-            "give what to tune: MODULE:TRAINER, or a program after --"
-            + (", and not both." if named else ".")
+            f"what to tune is MODULE:TRAINER, or a program after --; {given}. Give one of them."
         )
     if program is not None:
         mappings = space if isinstance(space, list) else [space]
@@ -195,18 +218,21 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
     module, colon, path = named.partition(":")
     if not colon or not path:
         raise InvalidArgument(
-            f"{named!r} does not say which trainer: write MODULE:TRAINER, or put -- before a "
-            "program."
+            f"{named!r} does not name a trainer. Use MODULE:TRAINER, or put -- before a program.",
+            argument="trainer",
+            given=named,
         )
     sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
     try:
         found: Any = importlib.import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
-    except Exception as error:  # whatever a foreign module does when it is imported
+    except Exception as error:  # a foreign module may raise anything when it is imported
         raise InvalidArgument(
-            f"{named!r} cannot be had: {type(error).__name__}: {error}. Name a module that can be "
-            "imported from here, and what is in it."
+            f"{named!r} cannot be imported: {type(error).__name__}: {error}. Name a module that "
+            "can be imported from here, and a trainer in it.",
+            argument="trainer",
+            given=named,
         ) from error
     trainer: AnyTrainer = found
     return trainer

@@ -12,12 +12,14 @@ import os
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
+from stat import S_ISREG
 from types import TracebackType
 from typing import Self
 
 from lastarm.errors import (
     JournalDamaged,
     JournalError,
+    JournalNotRead,
     JournalNotWritten,
     JournalRepaired,
     OtherFormat,
@@ -46,8 +48,8 @@ class Journal:
     >>> folder.cleanup()
 
     `events` are those that were found on opening; a torn end is cut off with a `JournalRepaired`
-    warning. A search with other arguments is refused, naming them; all but a larger budget, which
-    is for the caller to `extend` it by.
+    warning. A search with other arguments is refused, and the error names them. A larger budget is
+    not refused: the caller may `extend` the search by it.
     """
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
@@ -78,13 +80,13 @@ class Journal:
         return budgets_of(self.events)
 
     def extend(self, budget: int) -> None:
-        """Take down a larger budget, as if it had been found: the search goes on with it."""
+        """Write a larger budget, as if it had been found: the search continues with it."""
         self.append(Extended(budget))
         self.sync()
         self.events.append(Extended(budget))
 
     def append(self, event: Event) -> None:
-        """Take down an event; it counts once `sync` has returned."""
+        """Write an event; it counts once `sync` has returned."""
         line, self._sum = encode(event, self._durable, self._sum)
         self._pending.append(line)
         self._lines += 1
@@ -94,7 +96,8 @@ class Journal:
         if self._file.closed:
             raise JournalError(
                 f"the journal {self.path} is closed, as it is in a forked child. Write to it from "
-                "the process that opened it."
+                "the process that opened it.",
+                path=self.path,
             )
         try:
             waiting = b"".join(self._pending)
@@ -114,11 +117,11 @@ class Journal:
         self._durable = self._lines
 
     def close(self) -> None:
-        """Let go of the file and its lock. What was not synced may or may not be there later."""
+        """Close the file and release its lock. What was not synced may be lost."""
         self._held.close()
 
     def _broken(self, error: OSError) -> JournalNotWritten:
-        # After a failed write or fsync nobody knows what is on the disk, and a second fsync may
+        # After a failed write or fsync it is not known what is on the disk, and a second fsync may
         # claim success. Give up: nothing of it has counted, and the next opening starts from what
         # it finds.
         self.close()
@@ -155,30 +158,30 @@ class Unwritten:
 
 
 def read(path: str | Path) -> list[Event]:
-    """The events of a journal that somebody else may be writing to; nothing is changed."""
-    why = "it is no file, but a folder, a pipe or a device"
+    """The events of a journal; nothing is changed, and another process may be writing to it."""
+    path, why = Path(path), "it is not a file, but a folder, a pipe or a device"
     try:
-        if Path(path).is_file() or not Path(path).exists():  # a pipe or a device may have no end
-            return _verified(Path(path))[0]
+        if path.is_file() or not path.exists():  # a pipe or a device may have no end
+            return _verified(path)[0]
     except OSError as error:
         why = error.strerror or str(error)
-    raise JournalError(
-        f"the journal {path} cannot be read: {why}. Name a file that a search wrote as its "
-        "journal."
-    )
+    raise JournalNotRead(path, why)
 
 
 def _resolved(path: Path) -> Path:
-    """The file's own name: by whatever name it is called, it is one journal."""
+    """The real path of the file, so that a journal with several names is one journal."""
+    path = Path(os.path.realpath(path))  # `Path.resolve` meets a circle differently since 3.13
     try:
-        path = path.resolve()
-        fit = not path.exists() or path.is_file()  # in this order: it may just be created
-    except (OSError, RuntimeError):  # too long a name, or links in a circle
+        fit = S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        fit = True  # it is created, or that fails and says why
+    except OSError:  # too long a name, or links in a circle
         fit = False
     if not fit:
         raise JournalError(
             f"the journal {path} is not a file that can be written to. Name a file, or one that "
-            "is not there yet."
+            "does not exist yet.",
+            path=path,
         )
     return path
 
@@ -187,7 +190,7 @@ def _create(path: Path, opened: Opened) -> None:
     """The header appears whole or not at all."""
     new = path.with_name(path.name + ".new")  # ours alone: the lock is held
     try:
-        # Nobody else may write to it, whatever the umask: its command is what `resume` executes.
+        # No other user may write to it, whatever the umask: `resume` executes its command.
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb") as file:
             file.write(encode(opened, durable=0, after="")[0])
             file.flush()
@@ -215,7 +218,7 @@ def _verified(path: Path) -> tuple[list[Event], str, int]:
                     raise JournalDamaged(path, len(events), "there is a second header")
                 checksum, end = line.sum, end + len(raw)
     if not events or not isinstance(events[0], Opened):
-        raise JournalDamaged(path, 1, "a journal begins with a header, and this is none")
+        raise JournalDamaged(path, 1, "a journal begins with a header, and this is not one")
     if len(events) < durable:
         raise JournalDamaged(path, len(events) + 1, "it is not the line that was written there")
     return events, checksum, end

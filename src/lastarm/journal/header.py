@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lastarm.errors import OtherSearch
+from lastarm.errors import OtherSearch, OtherVersion
 from lastarm.events import Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
 from lastarm.plain import CODE, fingerprint
@@ -34,7 +34,10 @@ def header(
     """The header of a search that begins here and now."""
     packages = ["lastarm", *(sampler.packages if sampler else ())]
     version = importlib.import_module("importlib.metadata").version  # which takes time to import
-    kind = {"kind": type(trainer).__qualname__}
+    kind: dict[str, Any] = {"kind": type(trainer).__qualname__}
+    rule = getattr(trainer, "version", 1)
+    if isinstance(rule, int) and rule != 1:
+        kind["version"] = rule
     described, drawn = describe_space(space), "configs"
     while isinstance(described.get(drawn), Mapping):  # a hyperparameter may be called that
         drawn += " drawn"
@@ -58,9 +61,7 @@ def described_policy(policy: Policy, recommend: str, sampler: Sampler | None) ->
 
 def budgets_of(events: Sequence[Event]) -> list[int]:
     """The budgets that a search has had: of its header, and then what it was extended to."""
-    opened = events[0]
-    assert isinstance(opened, Opened), "the first event of a journal is its header"
-    first = opened.policy.get("budget")
+    first = _header_of(events).policy.get("budget")
     return ([first] if isinstance(first, int) else []) + [
         event.budget for event in events if isinstance(event, Extended)
     ]
@@ -68,18 +69,22 @@ def budgets_of(events: Sequence[Event]) -> list[int]:
 
 def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> None:
     """Compare the header of a journal with that of the search that would resume it."""
-    before, after = _identity(events[0]), _identity(_as_read(now))
+    written, current = _header_of(events), _as_read(now)
+    _refuse_another_version(path, written, current)
+    before, after = _identity(written), _identity(current)
     budgets, budget = budgets_of(events), after.get("budget")
     if budgets and isinstance(budget, int):
         resumed_or_extended = budget in budgets or budget > budgets[-1]
         before["budget"] = budget if resumed_or_extended else budgets[-1]
-    differences = [
-        (name, before.get(name), after.get(name))
+    differences = {
+        name: (before.get(name), after.get(name))
         for name in {**before, **after}
         if before.get(name) != after.get(name) and not _is_unknown(name, before, after)
-    ]
+    }
+    if differences.get("policy.seed") == differences.get("seed"):
+        differences.pop("policy.seed", None)  # the policy has it from the search
     if differences:
-        raise OtherSearch(path, differences)
+        raise OtherSearch(path, [(name, *values) for name, values in differences.items()])
 
 
 def _is_unknown(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -87,17 +92,32 @@ def _is_unknown(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) 
     return CODE in name and not (name in before and name in after)
 
 
-def _as_read(event: Event) -> Event:
-    """The event as a journal gives it back: tuples are lists there, for example."""
-    line = decode(encode(event, durable=0, after="")[0].rstrip(b"\n"))
+def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:
+    """A rule that has changed since is never followed to the end of what the old one began."""
+    for part, name in (("policy", "name"), ("trainer", "kind")):
+        before, after = getattr(written, part), getattr(now, part)
+        versions = before.get("version", 1), after.get("version", 1)
+        if before.get(name) == after.get(name) and versions[0] != versions[1]:
+            by = str(written.versions.get("lastarm", ""))
+            raise OtherVersion(path, part, str(after.get(name)), *versions, by)
+
+
+def _header_of(events: Sequence[Event]) -> Opened:
+    assert isinstance(events[0], Opened), "the first event of a journal is its header"
+    return events[0]
+
+
+def _as_read(opened: Opened) -> Opened:
+    """A header as a journal gives it back: tuples are lists there, for example."""
+    line = decode(encode(opened, durable=0, after="")[0].rstrip(b"\n"))
     assert line is not None, "what was encoded can be decoded"
-    return event_of(line.fields)
+    return _header_of([event_of(line.fields)])
 
 
-def _identity(opened: Event) -> dict[str, Any]:
+def _identity(opened: Opened) -> dict[str, Any]:
     """All that decides the answer of a search, by name."""
-    assert isinstance(opened, Opened), "the first event of a journal is its header"
-    policy = {"policy" if name == "name" else name: value for name, value in opened.policy.items()}
+    names = {"name": "policy", "seed": "policy.seed", "version": "policy.version"}
+    policy = {names.get(name, name): value for name, value in opened.policy.items()}
     parts = {"trainer": opened.trainer, "space": opened.space}
     others = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
     return {"seed": opened.seed, **policy, **others}

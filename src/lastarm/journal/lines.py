@@ -13,12 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import blake2b
-from math import isfinite
 from operator import index
 from typing import Any, NamedTuple
 
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
-from lastarm.plain import readable
+from lastarm.plain import number, readable
 
 FORMAT = 1
 
@@ -71,7 +70,7 @@ def fields_of(event: Event) -> dict[str, Any]:
             fields = {"event": "pull", "arm": arm, "upto": upto}
             return fields if config is None else {**fields, "config": readable(config)}
         case Loss(Pull(arm, upto), value, work, metrics, saved):
-            fields = {"event": "loss", "arm": arm, "upto": upto, "value": _number(value)}
+            fields = {"event": "loss", "arm": arm, "upto": upto, "value": number(value)}
             said = {"metrics": dict(metrics)} if metrics else {}
             return fields | _work(work) | said | ({"saved": list(saved)} if saved else {})
         case Failure(Pull(arm, upto), error, traceback, work, retried, lost):
@@ -82,7 +81,8 @@ def fields_of(event: Event) -> dict[str, Any]:
             return {"event": "extended", "budget": budget}
         case Closed(arm, upto, test_loss, trained):
             fields = {"event": "closed", "arm": arm, "upto": upto}
-            return fields | {"test_loss": _number(test_loss), "trained": trained}
+            told = None if test_loss is None else number(test_loss)
+            return fields | {"test_loss": told, "trained": trained}
         case Opened():
             return {
                 "event": "opened",
@@ -95,10 +95,6 @@ def fields_of(event: Event) -> dict[str, Any]:
                 "command": list(event.command),
                 "folder": event.folder,
             }
-
-
-def _number(value: float | None) -> float | str | None:
-    return value if value is None or isfinite(value) else str(value)  # 'nan', 'inf', '-inf'
 
 
 def _work(work: Work) -> dict[str, Any]:

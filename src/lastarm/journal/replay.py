@@ -38,18 +38,19 @@ def replay(
                 if not asked:
                     asked = dict.fromkeys(policy.ask(ahead(policy)))
                 if event not in asked:
-                    raise ReplayDiverged(record, event, list(asked)[:1] or "nothing")
+                    now = next(iter(asked), "nothing")
+                    raise ReplayDiverged(record, event, f"asks for {now}")
                 del asked[event]
                 in_flight[event] = 0
             case Closed():
                 go_on(policy, budgets)
                 if not policy.finished:
-                    raise ReplayDiverged(record, event, "not end here")
+                    raise ReplayDiverged(record, event, "does not end here")
             case Failure(retried=True) if event.pull in in_flight:
                 in_flight[event.pull] = event.work.attempt  # the policy was not told
             case _:
                 if event.pull not in in_flight:
-                    raise ReplayDiverged(record, event, "not wait for that pull")
+                    raise ReplayDiverged(record, event, "does not wait for that pull")
                 del in_flight[event.pull]
                 policy.tell(event)
     return in_flight, budgets, list(asked)

@@ -5,7 +5,16 @@ and which of them survived (`survivors`), and how busy the workers were (`utilis
 here reads a file, draws or prints.
 """
 
-from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch
+from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch, causes
 from lastarm.ledger.utilisation import Timeline, Timesheet, Utilisation
 
-__all__ = ["Ledger", "LevelCost", "Spent", "Stretch", "Timeline", "Timesheet", "Utilisation"]
+__all__ = [
+    "Ledger",
+    "LevelCost",
+    "Spent",
+    "Stretch",
+    "Timeline",
+    "Timesheet",
+    "Utilisation",
+    "causes",
+]

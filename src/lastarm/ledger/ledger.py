@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
@@ -14,25 +14,27 @@ from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
 
 @dataclass(slots=True)
 class Spent:
-    """What a search has cost so far.
-
-    `pulls` are booked when they start, also those of an arm that then fails; the budget bounds
-    them. `repeated` are pulls trained again because progress was lost in a crash or a failed
-    attempt; they come on top (at most so many: how much of a lost attempt was done, nobody knows).
-    A switch is a worker turning to another arm.
-
-    `moves` are states that were loaded from the disk or fetched from another worker; what that
-    took is part of `train_seconds`.
-    """
+    """What a search has cost so far."""
 
     pulls: int = 0
+    """Pulls booked when they start, also those of an arm that then fails. The budget bounds them.
+    """
     repeated: int = 0
+    """Pulls trained again because progress was lost in a crash or a failed attempt. They come on
+    top of `pulls`. It is the most that they can be: how much of a lost attempt was done is not
+    known."""
     observations: int = 0
+    """Looks at a loss."""
     train_seconds: float = 0.0
+    """Time spent training, of all workers together."""
     loss_seconds: float = 0.0
+    """Time spent looking at losses, of all workers together."""
     switches: int = 0
+    """How many times a worker turned to another arm."""
     moves: int = 0
+    """States that were loaded from the disk or fetched from another worker."""
     move_seconds: float = 0.0
+    """The part of `train_seconds` that moving states took."""
 
     @property
     def moving(self) -> str:
@@ -51,24 +53,32 @@ class Spent:
 class Stretch:
     """A part of a search: from its beginning, or from where it was extended, to what it came to.
 
-    Extended before a stretch was at its end, a search finishes that first, within the next one;
-    nothing is then closed in between.
+    A search that is extended before a stretch has ended finishes that stretch first, within the
+    next one, and closes nothing in between.
     """
 
-    budget: int  # pulls in all, those of the stretches before included
-    event: int  # how many events came before
-    before: Spent  # what had been spent by then
+    budget: int
+    """Pulls in all, also those of earlier stretches."""
+    event: int
+    """How many events came before."""
+    before: Spent
+    """What had been spent by then."""
     closed: Closed | None = None
+    """What it came to, if it has ended."""
 
 
 @dataclass(slots=True)
 class LevelCost:
-    """What it took to bring arms to one level; those that failed on the way are counted too."""
+    """What it took to bring arms to one level; those that failed on the way count too."""
 
     arms: int = 0
+    """How many arms were brought there."""
     pulls: int = 0
+    """The pulls that were booked for it."""
     train_seconds: float = 0.0
+    """Time spent training, of all workers together."""
     loss_seconds: float = 0.0
+    """Time spent looking at losses, of all workers together."""
 
 
 class Ledger:
@@ -82,7 +92,7 @@ class Ledger:
     >>> ledger.rungs[6].pulls, ledger.best_so_far
     (2, [(4, 0.5), (6, 0.25)])
 
-    The `stretches` of a search that has a journal are told apart by what opened and extended it.
+    The `stretches` of a search with a journal are told apart by what opened and extended it.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -90,9 +100,7 @@ class Ledger:
         self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
-        self.rungs: dict[int, LevelCost] = defaultdict(
-            LevelCost
-        )  # by the level that arms are brought to
+        self.rungs: dict[int, LevelCost] = defaultdict(LevelCost)  # level → what it took
         # (pulls booked by then, lowest loss so far), each time that it fell
         self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
@@ -162,12 +170,7 @@ class Ledger:
 
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out."""
-        diverged = {
-            arm: f"its loss became {curve[-1][1]}"
-            for arm, curve in self.curves.items()
-            if not isfinite(curve[-1][1])
-        }
-        return diverged | {arm: failure.error for arm, failure in self.failures.items()}
+        return causes(self.curves, self.failures)
 
     def digest(self, recommendation: int | None) -> str:
         """The search's answer in one string: the same for any order, workers and times.
@@ -180,3 +183,15 @@ class Ledger:
                 answer.update(f"{arm} {upto} {loss.hex()}\n".encode())
         answer.update(f"recommendation {recommendation}\n".encode())
         return answer.hexdigest()
+
+
+def causes(
+    curves: Mapping[int, Sequence[tuple[int, float]]], failures: Mapping[int, Failure]
+) -> dict[int, str]:
+    """Why each arm that is out of the race is out: its error, or that its loss diverged."""
+    diverged = {
+        arm: f"its loss became {curve[-1][1]}"
+        for arm, curve in curves.items()
+        if not isfinite(curve[-1][1])
+    }
+    return diverged | {arm: failure.error for arm, failure in failures.items()}

@@ -1,26 +1,34 @@
-"""The course of a search: which arms were brought to which level together, and who went on."""
+"""Which arms were compared at which level, and which of them went on.
+
+A journal tells only of arms that are pulled. Which arms were compared besides, because they were
+past a level already, the policy knows. It is deterministic in what it is told, so it is walked
+through what was seen once more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, zip_longest
 from math import isfinite
+from typing import Any
 
-from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull
-from lastarm.ledger.rounds import Round, rounds_of
-from lastarm.policies.named import facts_of
-from lastarm.policy import ranking
+from lastarm.errors import InvalidArgument
+from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull, Told
+from lastarm.policies.named import facts_of, from_header
+from lastarm.policies.parts.budgeted import InRounds
+from lastarm.policy import is_healthy, ranking
 
 
 @dataclass
-class Rung:
+class RungOutcome:
     """Arms that were compared at one level, and what was seen of them.
 
-    Most were brought there. When a search has begun anew, some are past it `already`: they are
-    neither pulled nor looked at, and their latest loss stands. `went_on` are those that came to a
-    later rung of the same bracket.
+    Most were brought there. When a search starts again from low levels, some are past the level
+    `already`: they are neither pulled nor looked at, and their latest loss stands. `went_on` are
+    the arms that came to a later rung of the same bracket.
     """
 
     stretch: int  # from 1
@@ -52,35 +60,35 @@ class Rung:
         return next((arm for arm in reversed(self.ranking) if arm in on), None)
 
 
-class Course:
+class Survivors:
     """The fold: what a search did, as rungs.
 
-    A rung is a round of the policy, which is walked through what was seen once more to know them;
-    where it begins anew, a new bracket begins, with rungs of its own, and where the larger budget
-    of an extended search is first used, a new stretch.
+    A rung is a round of the policy. Where the policy starts again from a low level, a new bracket
+    begins, with rungs of its own. Where the larger budget of an extended search is first used, a
+    new stretch begins.
 
     >>> seen = [(0, 1, 0.5), (1, 1, 0.4), (1, 3, 0.3)]
-    >>> course = Course(
+    >>> survivors = Survivors(
     ...     event
     ...     for arm, upto, loss in seen
     ...     for event in (Pull(arm, upto), Loss(Pull(arm, upto), loss))
     ... )
-    >>> [(rung.level, list(rung.arms), rung.went_on, rung.pulls) for rung in course.rungs]
+    >>> [(rung.level, list(rung.arms), rung.went_on, rung.pulls) for rung in survivors.rungs]
     [(1, [0, 1], [1], 2), (3, [1], [], 2)]
 
-    Of policies that have no rounds, that are not lastarm's, or that would have asked for other
+    For policies that have no rounds, that are unknown here, or that would have asked for other
     pulls than these, a rung is a level.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         events = list(events)
-        self.rungs: list[Rung] = []  # as they began
-        self.rungs_of: dict[int, list[Rung]] = {}  # arm → where it was, in order
+        self.rungs: list[RungOutcome] = []  # as they began
+        self.rungs_of: dict[int, list[RungOutcome]] = {}  # arm → where it was, in order
         self.under_way: dict[int, int] = {}  # arm → the level that it is being brought to
         self.retried = 0  # attempts that failed and were made again
         self._booked: dict[int, int] = {}  # arm → the level it has been started for
-        self._rung_of: dict[Pull, Rung] = {}
-        self._at: dict[int, Rung] = {}  # level → its rung, where no rounds are known
+        self._rung_of: dict[Pull, RungOutcome] = {}
+        self._at: dict[int, RungOutcome] = {}  # level → its rung, where no rounds are known
         budgets = [event.budget for event in events if isinstance(event, Extended)]
         policy = next((event.policy for event in events if isinstance(event, Opened)), {})
         facts = facts_of(str(policy.get("name")))
@@ -100,10 +108,10 @@ class Course:
         kept = [
             one
             for one, then in zip_longest(rounds, rounds[1:])
-            # Else nothing was done, and nobody was dropped.
+            # Else nothing was done, and no arm was dropped.
             if one.stretch in busy and (one.pulls or not then or one.arms != then.arms)
         ]
-        rung = Rung(0, 0, 0, 0)
+        rung = RungOutcome(0, 0, 0, 0)
         before: Round | None = None
         for one in kept:
             bracket, number = 1, 1
@@ -111,7 +119,7 @@ class Course:
                 within = one.level > before.level and one.arms <= before.arms
                 bracket = rung.bracket + (begins_anew and not within)
                 number = rung.number + 1 if bracket == rung.bracket else 1
-            rung = Rung(one.stretch, bracket, number, one.level)
+            rung = RungOutcome(one.stretch, bracket, number, one.level)
             for arm, (level, loss) in one.already.items():
                 rung.arms[arm], rung.losses[arm] = level, loss
             rung.already.update(one.already)
@@ -130,7 +138,7 @@ class Course:
                     rung.pulls += upto - booked
                     self._booked[arm] = upto
             case Loss(pull, work=work) | Failure(pull, work=work):
-                self._add(pull)  # it was written before, but nobody vouches for that
+                self._add(pull)  # written before, unless the journal is not of lastarm
                 self.under_way.pop(pull.arm, None)
                 rung = self._rung_of[Pull(pull.arm, self._booked[pull.arm])]
                 rung.train_seconds += work.train_seconds
@@ -140,17 +148,17 @@ class Course:
                 else:
                     self.retried += event.retried
 
-    def _enter(self, pull: Pull) -> Rung:
+    def _enter(self, pull: Pull) -> RungOutcome:
         """The rung that an arm is brought to: that of its round, or else of its level."""
         if pull not in self._rung_of:
             if pull.upto not in self._at:
-                self._at[pull.upto] = Rung(1, 1, len(self._at) + 1, pull.upto)
+                self._at[pull.upto] = RungOutcome(1, 1, len(self._at) + 1, pull.upto)
                 self.rungs.append(self._at[pull.upto])
             self._rung_of[pull] = self._at[pull.upto]
         return self._rung_of[pull]
 
-    def _settle(self, bracket: Sequence[Rung]) -> None:
-        """Say who went on, now that all of a bracket is known."""
+    def _settle(self, bracket: Sequence[RungOutcome]) -> None:
+        """Say which arms went on, now that all of a bracket is known."""
         further: set[int] = set()
         for rung in reversed(bracket):
             rung.went_on = [arm for arm in rung.arms if arm in further]
@@ -158,3 +166,70 @@ class Course:
         for rung in bracket:
             for arm in rung.arms:
                 self.rungs_of.setdefault(arm, []).append(rung)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Arms that were compared: some were brought to a level, others had come past it already."""
+
+    stretch: int  # from 1
+    level: int
+    pulls: Sequence[Pull]
+    already: Mapping[int, tuple[int, float]]  # arm → its level and loss
+
+    @property
+    def arms(self) -> set[int]:
+        """All of them."""
+        return {pull.arm for pull in self.pulls} | self.already.keys()
+
+
+def rounds_of(policy: Mapping[str, Any], events: Sequence[Event]) -> list[Round]:
+    """The rounds that have begun; none, if the policy is unknown or would have done otherwise.
+
+    `policy` is as a journal describes it. The order of events does not matter.
+
+    >>> seen = [Loss(Pull(arm, upto=2), arm / 4) for arm in range(4)] + [Loss(Pull(0, 6), 0.1)]
+    >>> halving = {"name": "successive-halving", "arms": 4, "budget": 16}
+    >>> [(one.level, one.arms) for one in rounds_of(halving, seen)]
+    [(2, {0, 1, 2, 3}), (6, {0, 1})]
+    """
+    walked = from_header(policy)
+    told: dict[Pull, Told] = {
+        event.pull: event
+        for event in events
+        if isinstance(event, Loss) or (isinstance(event, Failure) and not event.retried)
+    }
+    begun = told.keys() | {event for event in events if isinstance(event, Pull)}
+    budgets = [event.budget for event in events if isinstance(event, Extended)]
+    rounds: list[Round] = []
+    latest: dict[int, tuple[int, float]] = {}  # arm → level and loss, of healthy arms
+    stretch = 1
+
+    def note(asked: list[Pull], news: list[Pull]) -> None:
+        standing = {pull.arm for pull in asked} - {pull.arm for pull in news}
+        already = {arm: latest[arm] for arm in sorted(standing & latest.keys())}
+        level = max((pull.upto for pull in news or asked), default=0)
+        rounds.append(Round(stretch, level, news, already))
+
+    if not isinstance(walked, InRounds):
+        return []
+    walked.watch = note
+    try:
+        while True:
+            known = [told[pull] for pull in walked.ask(sys.maxsize) if pull in told]
+            for event in known:
+                latest.pop(event.pull.arm, None)
+                if isinstance(event, Loss) and is_healthy(event):
+                    latest[event.pull.arm] = event.pull.upto, event.value
+                walked.tell(event)
+            if not known:
+                if not walked.finished or stretch > len(budgets):
+                    break
+                stretch += 1
+                walked.extend(budgets[stretch - 2])
+    except InvalidArgument:  # a budget that does not grow
+        return []
+    if rounds and rounds[-1].pulls and begun.isdisjoint(rounds[-1].pulls):
+        del rounds[-1]
+    asked = {pull for one in rounds for pull in one.pulls}
+    return rounds if begun <= asked else []

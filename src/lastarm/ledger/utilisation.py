@@ -29,8 +29,11 @@ class Utilisation:
     """
 
     workers: int
+    """How many workers there were."""
     seconds: float
-    busy_seconds: float  # of all workers together
+    """The time from the first pull to the last result."""
+    busy_seconds: float
+    """How long the workers worked, all together."""
 
     @property
     def share(self) -> float:

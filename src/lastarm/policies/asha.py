@@ -19,10 +19,10 @@ from lastarm.policy import is_healthy, lowest, ranking
 
 
 class Promotions:
-    """The arms that came to one level: who is among the best 1/eta, and has not been promoted.
+    """The arms that came to one level, and which of them can be promoted to the next.
 
-    Heaps hold the best, the rest, and those of the best that may be promoted, so taking in a loss
-    and finding the next arm to promote are O(log n).
+    These are the best 1/eta, without those that were promoted before. Heaps hold the best, the
+    rest, and the ones to promote, so that adding a loss and finding the next arm are O(log n).
     """
 
     def __init__(self, eta: int) -> None:
@@ -46,7 +46,7 @@ class Promotions:
         self.arrive()
 
     def arrive(self) -> None:
-        """Count one more arrival, and let the best grow by one where that makes room."""
+        """Count one more arrival; the best become one more if that makes room."""
         self._arrived += 1
         if self._rest and len(self._top) < self._arrived // self._eta:
             loss, arm = heappop(self._rest)
@@ -55,7 +55,7 @@ class Promotions:
                 heappush(self.ready, (loss, arm))
 
     def promotable(self) -> int | None:
-        """The best arm that may be promoted."""
+        """The best arm that can be promoted."""
         while self.ready:
             loss, arm = self.ready[0]
             if arm not in self._promoted and (-loss, -arm) >= self._top[0]:
@@ -64,20 +64,20 @@ class Promotions:
         return None
 
     def promote(self, arm: int) -> None:
-        """Let that arm go."""
+        """Note that this arm, the first of those that are ready, goes up."""
         heappop(self.ready)
         self._promoted.add(arm)
 
 
 @dataclass(eq=False)
 class ASHA(Budgeted):
-    """Successive Halving that never waits: promote whoever is good enough now, else begin an arm.
+    """Successive Halving that never waits: it promotes an arm that is good enough, or begins one.
 
     The levels are ⌊R / eta^s⌋, …, ⌊R / eta⌋, R, where R = `max_pulls`, s = ⌊log_eta R⌋. Asked for
-    a pull, it looks from the top level downwards for an arm among the best 1/eta of its level that
-    was not promoted yet; where there is none, it begins the next arm. An arm that is passed over
-    is only paused: as more arms arrive, it may come back. A pull that no longer fits into the
-    budget is passed over too.
+    a pull, it looks from the top level downwards for an arm that is among the best 1/eta of its
+    level and was not promoted yet. If there is none, it begins the next arm. An arm that is not
+    promoted is only paused: as more arms arrive, it may come back. A pull that no longer fits into
+    the budget is left out.
 
     >>> policy = ASHA(arms=9, budget=30, max_pulls=9)
     >>> for pull in policy.ask(3):
@@ -85,9 +85,13 @@ class ASHA(Budgeted):
     >>> policy.ask(2)  # one of the three is promoted, then the fourth arm begins
     [Pull(arm=0, upto=3), Pull(arm=3, upto=1)]
 
-    With one worker it decides in the order of the arms; with several, what it does depends on who
-    finishes first, and only the journal says in which order that was. Ties go to the lower arm
-    number. A decision is O(log n).
+    With one worker it decides in the order of the arms. With several, what it does depends on
+    which pull finishes first, and only the journal says in which order that was. Ties go to the
+    lower arm number. A decision is O(log n).
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a level are promoted; a whole number of at least 2.
 
     Source: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht & Talwalkar, "A System for Massively
     Parallel Hyperparameter Tuning" (MLSys 2020), algorithm 2.
@@ -110,7 +114,7 @@ class ASHA(Budgeted):
         super().__post_init__()
         s = floor_log(R, eta)
         levels = [R // eta ** (s - k) for k in range(s + 1)]
-        if self.arms == 1:  # with nothing to compare it with, it is trained as far as it may be
+        if self.arms == 1:  # there is nothing to compare, so it is trained as far as possible
             levels = [min(R, self.budget)]
         self._take_levels(levels)
         self._begun = 0  # arms 0 … begun − 1 have been pulled
@@ -126,7 +130,7 @@ class ASHA(Budgeted):
         self._below = list(enumerate(self._rungs[:-1], start=1))[::-1]  # from the top
 
     def extend(self, budget: int) -> None:
-        """Go on with what no longer fitted into the budget; the levels stay as they are."""
+        """Continue with what did not fit into the budget; the levels stay as they are."""
         before = self.raise_budget(budget)
         self._left += budget - before
         highest = self._levels[-1]
@@ -187,14 +191,14 @@ class ASHA(Budgeted):
         return min(self.budget, self.arms * len(self._levels))
 
     def least_budget(self, arms: int) -> int:
-        """One arm at the first level; those that no longer fit do not begin."""
+        """One arm at the first level; arms that do not fit do not begin."""
         first: int = self.max_pulls // self.eta ** floor_log(self.max_pulls, self.eta)
         return first
 
     def nothing_left(
         self, curves: Curves, failures: Mapping[int, Failure], pulls: int
     ) -> str | None:
-        """All arms may have begun, and the best of each level may have gone on from it."""
+        """Perhaps all arms have begun, and the best of each level were promoted."""
         if (reason := super().nothing_left(curves, failures, pulls)) or self.arms == 1:
             return reason
         reached = {arm: curve[-1][0] for arm, curve in curves.items()}

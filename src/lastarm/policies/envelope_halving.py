@@ -1,4 +1,4 @@
-"""Halving that looks at each arm's own curve: a steep one may still fall, a flat one will not."""
+"""Halving that looks at each arm's own curve: a steep one may still fall, a flat one does not."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Falls:
 class EnvelopeHalving(HorizonHalving):
     """Halving up to a horizon that keeps slow starters with steep curves, and drops flat ones.
 
-    An arm that fell between its last two looks is expected to fall again, by a share of that. The
-    share is the arms' own, and no form of curve is assumed: the median of how much of their last
-    fall they fell next; one half, before any arm was looked at three times. Nobody is expected to
-    come below the lowest loss of the rung, a loss that rose counts as one that stayed, and in the
-    last rung the lowest loss wins.
+    An arm whose loss fell between its last two looks is expected to fall again, by a share of
+    that. The share comes from the arms themselves, without any assumed form of curve: it is the
+    median of next fall / last fall; before any arm was looked at three times, it is one half. No
+    arm is expected to come below the lowest loss of the rung, a loss that rose counts as one that
+    stayed the same, and in the last rung the lowest loss wins.
 
     >>> print(EnvelopeHalving(arms=8, budget=64, max_pulls=20).plan())
     rung    arms  pulls each  brought to  pulls in all
@@ -64,10 +64,15 @@ class EnvelopeHalving(HorizonHalving):
        3       2           8          16            64
 
     The levels are those of `HorizonHalving`. The arm with the lowest loss always goes on, so the
-    arm that is found is no further behind than there, at most Σ_k 2γ̄(R_k): whatever the curves
-    seem to show, the bound of Theorem 4 stands. What is lost is that only the ranking of losses
-    matters: here their differences do. On smooth curves it finds better arms for the same looks,
-    on noisy ones slightly worse: docs/policies.md has the figures.
+    arm that is found has the same bound, at most Σ_k 2γ̄(R_k) worse than the best (Theorem 4), for
+    any curves. But not only the ranking of losses matters here: their differences do. On smooth
+    curves it finds better arms with the same looks, on noisy ones slightly worse ones:
+    docs/policies.md has the figures.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
+    - `seed`: the draw of arms is derived from it.
 
     Source: ours; the question is in Jamieson & Talwalkar (2015), under future directions.
     """
@@ -83,5 +88,5 @@ class EnvelopeHalving(HorizonHalving):
     )
 
     def choice(self) -> Choice:
-        """Who goes on: those that are expected lowest."""
+        """The arms that are expected to have the lowest losses go on."""
         return Falls().choice

@@ -73,16 +73,21 @@ def _brought(
 
 @dataclass(eq=False)
 class ExponentialGap(Confidence):
-    """Find a nearly best arm, drop all that are surely worse, and ask for twice the precision.
+    """Find a nearly best arm, drop all that are surely worse, then repeat more precisely.
 
     Phase r has ε = 2⁻ʳ/4 and δ_r = δ/(50r³). It brings every live arm to (2/ε²)·ln(2/δ_r) pulls,
     finds an arm within ε/2 of the best by Median Elimination, and drops what is more than ε above
     it. The constants are theirs and large: at δ = 0.05 the first phase alone takes over 140,000
-    pulls of every arm. A phase that does not fit into the budget is not begun; what is left is
-    spent evenly on the live arms, which with a modest budget is uniform allocation.
+    pulls of every arm. A phase that does not fit into the budget is not begun; instead, what is
+    left is spent evenly on the arms that were not dropped. With a modest budget, this is uniform
+    allocation.
 
     >>> ExponentialGap(arms=3, budget=100).ask(3)
     [Pull(arm=0, upto=33), Pull(arm=1, upto=33), Pull(arm=2, upto=33)]
+
+    - `arms`, `budget`: how many arms there are, and the most pulls over all of them.
+    - `delta`: the chance of error that is allowed.
+    - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
 
     Source: Karnin, Koren & Somekh, "Almost Optimal Exploration in Multi-Armed Bandits" (ICML
     2013), algorithm 3; Median Elimination is of Even-Dar, Mannor & Mansour (JMLR 2006).

@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
-from lastarm.arguments import Number, plain, rational, whole_number
+from lastarm.arguments import Number, plain_fraction, rational, whole_number
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
@@ -17,10 +17,10 @@ from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]
-"""What is left, and what a look costs, after so many pulls and so many looks."""
+"""From the numbers of pulls and looks so far: what is left, and what a look costs."""
 
 Choice = Callable[[Mapping[int, float], int], list[int]]
-"""So many of the arms that were looked at, the best first."""
+"""From the losses of a rung and a number n: the n arms that go on, the best first."""
 
 
 def lowest_losses(losses: Mapping[int, float], n: int) -> list[int]:
@@ -35,7 +35,7 @@ def horizon_halving(
     purse: Purse,
     choice: Choice = lowest_losses,
 ) -> Algorithm:
-    """Plan all the rungs to come with what is left; go up the first of them; plan again."""
+    """Plan all rungs to come with what is left, play the first of them, then plan again."""
     S, R, pulls, looks = list(arms), 0, 0, 0
     while True:
         left, look_cost = purse(pulls, looks)
@@ -58,10 +58,10 @@ class HorizonHalving(InRounds):
     """Successive Halving with levels up to a horizon: the most pulls that one arm may get.
 
     Successive Halving gives its last survivors more pulls than a curve is long. Here no arm is
-    brought past M = `max_pulls`, and what that saves raises the levels of all rungs: n_k arms are
-    brought to R_k = min(M, ⌈s / n_k⌉) pulls, with the greatest s that the budget allows, and what
+    brought past M = `max_pulls`, and what this saves raises the levels of all rungs: n_k arms are
+    brought to R_k = min(M, ⌈s / n_k⌉) pulls, with the greatest s that the budget allows. What
     rounding leaves over raises the next rungs. Of n_k arms the best ⌊n_k / eta⌋ go on, at least
-    one and at least one less, for any rational eta above 1, such as "3/2". Where arms reach M, the
+    one and at most n_k − 1, for any rational eta above 1, such as "3/2". When arms reach M, the
     best of them is the answer.
 
     >>> print(HorizonHalving(arms=64, budget=652, max_pulls=51).plan())
@@ -73,9 +73,9 @@ class HorizonHalving(InRounds):
        5       4          25          51           652
 
     With eta = 2 there are at most 2n observations. A small budget is better spent on fewer arms:
-    as many are `drawn`, by `seed`, as are worth it by what is to be expected of curves (see
-    `expected_rank`). More than n·M pulls are never spent: then every arm is brought to M, and the
-    rest of the budget is left.
+    how many are `drawn`, by `seed`, is decided by a model of learning curves (`expected_rank`).
+    More than n·M pulls are never spent: then every arm is brought to M, and the rest of the budget
+    is left.
 
     >>> HorizonHalving(arms=64, budget=65, max_pulls=51).drawn
     17
@@ -87,7 +87,12 @@ class HorizonHalving(InRounds):
     found is at most Σ_k 2γ̄(R_k) worse: `lastarm.theory.horizon_regret` (docs/theory.md).
 
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
-    recommended; what it would have used raises the next levels.
+    recommended. The pulls that it would have used raise the next levels.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
+    - `seed`: the draw of arms is derived from it.
 
     Source: ours, after Jamieson & Talwalkar (2015); docs/decisions.md says why it is as it is.
     """
@@ -103,7 +108,7 @@ class HorizonHalving(InRounds):
         )
         if self.eta != CHOSEN:
             meaning = "the part of a rung that is kept, as 1/eta"
-            self.eta = plain(rational("eta", self.eta, 1, meaning, more=True))
+            self.eta = plain_fraction(rational("eta", self.eta, 1, meaning, more=True))
         self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
@@ -120,13 +125,13 @@ class HorizonHalving(InRounds):
         said = []
         if plan.exact and self.drawn < self.arms:
             said.append(
-                f"It draws {self.drawn:,} of {self.arms:,} arms: more of them, each trained less, "
-                "are expected to be worth less with this budget."
+                f"It draws {self.drawn:,} of {self.arms:,} arms: with this budget, more of them, "
+                "each trained less, would probably give a worse answer."
             )
         if plan.exact and plan.pulls == self.arms * self.max_pulls < self.budget:
             said.append(
-                f"Every arm is trained as far as it may be; {self.budget - plan.pulls:,} pulls "
-                "stay unspent."
+                f"Every arm is trained for the full {self.max_pulls:,} pulls; "
+                f"{self.budget - plan.pulls:,} pulls stay unspent."
             )
         return said
 
@@ -140,7 +145,7 @@ class HorizonHalving(InRounds):
         return horizon_halving(self.draw(n), self.max_pulls, eta, self.purse, self.choice())
 
     def draw(self, n: int) -> list[int]:
-        """So many of the arms, by the seed."""
+        """`n` of the arms, drawn by the seed."""
         if n == self.arms:
             return list(range(n))
         random = Random(self.seed)
@@ -151,7 +156,7 @@ class HorizonHalving(InRounds):
         return self.budget - pulls, 0
 
     def choice(self) -> Choice:
-        """Who goes on: the arms with the lowest losses."""
+        """The arms with the lowest losses go on."""
         return lowest_losses
 
     def only_arm(self) -> Algorithm:

@@ -85,7 +85,7 @@ def halving_to_levels(
 
 @dataclass(eq=False)
 class Hyperband(InRounds):
-    """Successive Halving several times over, from many arms and short training to few and long.
+    """Successive Halving several times: from many arms and short training to few and long.
 
     With R = `max_pulls`, the most one arm may get, and s_max = ⌊log_eta R⌋, bracket s begins with
     ⌈(s_max + 1)·eta^s / (s + 1)⌉ arms at level ⌊R / eta^s⌋, keeps the best 1/eta and multiplies
@@ -101,11 +101,16 @@ class Hyperband(InRounds):
        6       3           9           9            69
 
     The best of the brackets' winners is recommended. (Their algorithm returns the smallest loss
-    seen at any level; what is lowest after little training need not be lowest after much.)
+    seen at any level. But the lowest loss after little training may not be the lowest after much.)
 
-    Under a budget, only brackets that still fit are opened, and where none does, `max_pulls` is
-    lowered by factors of eta until one does. Each bracket draws, by `seed`, arms that no other
-    has had; when there are none left, all can be drawn again, and go on from where they are.
+    Only brackets that fit into the budget are opened. If none does, `max_pulls` is lowered by
+    factors of eta until one does. Each bracket draws, by `seed`, arms that no other bracket has
+    had. When there are none left, all arms can be drawn again, and continue from where they are.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
+    - `seed`: the draw of arms is derived from it.
 
     Source: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: A Novel Bandit-Based
     Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1.
@@ -126,6 +131,16 @@ class Hyperband(InRounds):
         self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
+    @classmethod
+    def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """If arms or budget are left out, they are what all brackets need, with no arm twice."""
+        if "max_pulls" not in numbers:
+            return dict(numbers)
+        one = cls(1, 1, numbers["max_pulls"], numbers.get("eta", cls.eta))
+        every = brackets(one.max_pulls, one.eta)
+        arms, budget = sum(one.arms for one in every), sum(one.pulls for one in every)
+        return {"arms": arms, "budget": budget, **numbers}
+
     def brackets(self) -> list[Bracket]:
         """Those that are opened: they fit into the budget, one after the other."""
         opened: list[Bracket] = []
@@ -140,7 +155,7 @@ class Hyperband(InRounds):
         return opened
 
     def plan(self) -> Plan:
-        """What will be spent; the most, where arms have to be drawn again and go on."""
+        """What will be spent, or the most that may be, if arms have to be drawn again."""
         opened = self.brackets()
         if sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
@@ -158,15 +173,14 @@ class Hyperband(InRounds):
     def nothing_left(
         self, curves: Curves, failures: Mapping[int, Failure], pulls: int
     ) -> str | None:
-        """Its budget may have been enough for all brackets."""
-        every = [
-            bracket._replace(arms=min(bracket.arms, self.arms))
-            for bracket in brackets(self.max_pulls, self.eta)
-        ]
+        """Perhaps its budget was enough for all brackets."""
         if reason := super().nothing_left(curves, failures, pulls):
             return reason
-        enough = sum(bracket.pulls for bracket in every) <= self.budget
-        return "all brackets have been run" if enough else None
+        every = (
+            bracket._replace(arms=min(bracket.arms, self.arms)).pulls
+            for bracket in brackets(self.max_pulls, self.eta)
+        )
+        return "all brackets have been run" if sum(every) <= self.budget else None
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

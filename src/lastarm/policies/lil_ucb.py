@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf, log, sqrt
 from typing import ClassVar, NamedTuple
 
-from lastarm.errors import InvalidArgument
+from lastarm.arguments import one_of
 from lastarm.events import Pull
 from lastarm.policies.parts.confidence import Confidence
 from lastarm.policies.parts.scaled import Scaled
@@ -77,7 +77,7 @@ def lil_ucb(arms: Iterable[int], budget: int, constants: Constants, seen: Scaled
 
 @dataclass(eq=False)
 class LilUCB(Confidence):
-    """Pull the arm whose loss could be lowest; end when one arm has nearly all the pulls.
+    """Pull the arm whose loss could be the lowest; end when one arm has nearly all the pulls.
 
     An arm with T pulls has the radius (1+β)(1+√ε)·√(2σ²(1+ε)·ln(ln((1+ε)T)/δ) / T), after the law
     of the iterated logarithm, and σ² = 1/4. It ends when some arm has T ≥ 1 + λ·(pulls of all
@@ -87,6 +87,11 @@ class LilUCB(Confidence):
     >>> LilUCB(arms=3, budget=100).ask(3)
     [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
 
+    - `arms`, `budget`: how many arms there are, and the most pulls over all of them.
+    - `delta`: the chance of error that is allowed.
+    - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
+    - `constants`: "heuristic" or "proven".
+
     Source: Jamieson, Malloy, Nowak & Bubeck, "lil' UCB: An Optimal Exploration Algorithm for
     Multi-Armed Bandits" (COLT 2014), figure 1, theorem 2 and section 5.
     """
@@ -95,13 +100,14 @@ class LilUCB(Confidence):
     has_rungs: ClassVar[bool] = False
     drops: ClassVar[bool] = False
     ends_when_sure: ClassVar[bool] = True
-    constants: str = "heuristic"
+    constants: str = field(
+        default="heuristic",
+        metadata={"help": "heuristic, as in their experiments, or proven, as in their theorem."},
+    )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.constants, str) or self.constants not in CONSTANTS:
-            raise InvalidArgument(
-                f"constants={self.constants!r} will not do: say 'heuristic' or 'proven'."
-            )
+        meaning = "the choice of constants in its bounds"
+        self.constants = one_of("constants", self.constants, CONSTANTS, meaning)
         super().__post_init__()
 
     def algorithm(self) -> Algorithm:

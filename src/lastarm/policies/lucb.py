@@ -19,8 +19,8 @@ def lucb(arms: Iterable[int], budget: int, delta: float, seen: Scaled) -> Algori
     arms = list(arms)
     n, left, t = len(arms), budget - len(arms), 1
     yield from seen.look(Pull(arm, upto=1) for arm in arms)
-    # Among arms with as many pulls, the lowest loss has the lowest bound; so there is no need to
-    # go through all arms in every round, only through the best of each number of pulls.
+    # Among arms with the same number of pulls, the lowest loss has the lowest bound. So not all
+    # arms have to be compared in every round, only the best one of each number of pulls.
     peers: dict[int, list[tuple[float, int]]] = {1: []}  # pulls → heap of (loss, arm)
     for arm in seen.losses:
         heappush(peers[1], (seen.losses[arm], arm))
@@ -45,7 +45,7 @@ def lucb(arms: Iterable[int], budget: int, delta: float, seen: Scaled) -> Algori
 
 
 def _take(peers: dict[int, list[tuple[float, int]]], pulls: int) -> None:
-    """Take out the best of those with so many pulls."""
+    """Take out the best of the arms that have had this number of pulls."""
     heappop(peers[pulls])
     if not peers[pulls]:
         del peers[pulls]
@@ -53,7 +53,7 @@ def _take(peers: dict[int, list[tuple[float, int]]], pulls: int) -> None:
 
 @dataclass(eq=False)
 class LUCB(Confidence):
-    """Pull the best arm so far and its strongest rival, until they are told apart.
+    """Pull the best arm so far and its strongest rival, until it is sure which one is better.
 
     In round t an arm with u pulls has the confidence radius β(u, t) = √(ln(k₁·n·t⁴/δ) / 2u), with
     their k₁ = 5/4. The rival is the arm whose loss could be lowest. It ends when the best arm's
@@ -62,6 +62,10 @@ class LUCB(Confidence):
     >>> policy = LUCB(arms=3, budget=100)
     >>> policy.ask(3)
     [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
+
+    - `arms`, `budget`: how many arms there are, and the most pulls over all of them.
+    - `delta`: the chance of error that is allowed.
+    - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
 
     Source: Kalyanakrishnan, Tewari, Auer & Stone, "PAC Subset Selection in Stochastic Multi-armed
     Bandits" (ICML 2012), algorithm LUCB1 with m = 1 and ε = 0.

@@ -1,18 +1,89 @@
-"""A policy by its name and numbers, or the default where none is named."""
+"""The one place that turns names and numbers into a policy, and a journal's header too."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from lastarm.errors import InvalidArgument
+from lastarm.arguments import one_of, time_limit
+from lastarm.errors import InvalidArgument, shown
 from lastarm.policies import POLICIES
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.budgeted import Budgeted, Facts
 from lastarm.policies.successive_halving import SuccessiveHalving
+from lastarm.policy import Policy
 
 MOST_ARMS = 10**5  # of a header, which may claim any number of them
+
+
+class Chosen(NamedTuple):
+    """A policy, and the seconds after which a search by it is to be stopped."""
+
+    policy: Policy
+    seconds: float
+
+
+def choose(
+    policy: Policy | str | None,
+    numbers: Mapping[str, Any],
+    *,
+    seed: int | None = None,
+    seconds: float | None = None,
+    suggested: Mapping[str, Any] | None = None,
+    spelled: Callable[[str], str] = str,
+) -> Chosen:
+    """The policy that was asked for. All who take names or numbers have it chosen here.
+
+    - `policy`: its name; None for `SuccessiveHalving`, or for `HorizonHalving` if `max_pulls` is
+      among the numbers; or a policy with numbers of its own, beside which none may be given.
+    - `numbers`: those that were given, such as `arms` and `budget`; None is one left out.
+    - `seed`: for a policy that draws.
+    - `seconds`: how long to search. A policy that plans for them gets them, and is not stopped.
+    - `suggested`: numbers for a policy that takes them, where they were left out.
+    - `spelled`: how the user writes the name of a number.
+
+    >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
+    Chosen(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf)
+    >>> choose(None, {"arms": 64, "budget": 652, "max_pulls": 51}, seed=7, seconds=60)
+    Chosen(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
+    """
+    given = {name: number for name, number in numbers.items() if number is not None}
+    if isinstance(policy, str | None):
+        name = name_of(policy, given.get("max_pulls"))
+        known = {"seed": seed, "seconds": seconds, **(suggested or {})}
+        known = {key: value for key, value in known.items() if takes(name, key)}
+        seconds = None if "seconds" in known else seconds
+        policy = make_policy(name, known | given, spelled)
+    else:
+        _require_policy(policy)
+        if given:
+            listed = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+            argument, number = next(iter(given.items()))
+            raise InvalidArgument(
+                f"{listed} cannot be used with policy={policy!r}, which has numbers of its own. "
+                "Leave one of the two out.",
+                argument=argument,
+                given=number,
+            )
+    return Chosen(policy, time_limit("seconds", seconds, "how long to search"))
+
+
+def _require_policy(policy: Any) -> None:
+    example = "such as SuccessiveHalving(arms=64, budget=4096)"
+    if isinstance(policy, type) or not hasattr(policy, "ask"):
+        way_out = f"Use one of {', '.join(POLICIES)}, or an instance {example}"
+        raise InvalidArgument.of("policy", policy, "policy is a name or what decides", way_out)
+    missing = [name for name in ("name", "arms", "budget") if not hasattr(policy, name)]
+    if missing or not dataclasses.is_dataclass(policy):
+        raise InvalidArgument.of(
+            "policy",
+            policy,
+            "a search needs a policy that is a dataclass with `name`, `arms` and `budget`: they "
+            "say how many arms to draw, and a journal describes a policy by them",
+            f"Use an instance {example}, or derive a class from `lastarm.policies.InRounds`, "
+            "whose `algorithm` is what `Rounds` was given",
+        )
 
 
 def name_of(given: Any, max_pulls: Any) -> str:
@@ -23,12 +94,37 @@ def name_of(given: Any, max_pulls: Any) -> str:
     """
     if given is None:
         return (SuccessiveHalving if max_pulls is None else HorizonHalving).name
-    if not isinstance(given, str) or given not in POLICIES:
-        raise InvalidArgument(
-            f"policy={given!r} is no policy. Give one of {', '.join(POLICIES)}, or one of "
-            "lastarm's with its numbers, like SuccessiveHalving(arms=64, budget=4096)."
-        )
-    return given
+    return one_of("policy", given, POLICIES, "what decides")
+
+
+def takes(name: str, argument: str) -> bool:
+    """Whether the policy of that name has such an argument."""
+    return argument in (field.name for field in dataclasses.fields(POLICIES[name]))
+
+
+def make_policy(
+    name: str, arguments: Mapping[str, Any], spelled: Callable[[str], str] = str
+) -> Budgeted:
+    """The policy of that name; an argument that it does not have is refused, None is left out.
+
+    >>> make_policy("successive-halving", {"arms": 64, "budget": 652, "eta": None})
+    SuccessiveHalving(arms=64, budget=652, eta=2)
+    """
+    given = {key: value for key, value in arguments.items() if value is not None}
+    for argument, value in given.items():
+        if not takes(name, argument):
+            having = [policy for policy in POLICIES if takes(policy, argument)]
+            way_out = f"Leave it out, or use one of {', '.join(having)}"
+            raise InvalidArgument.of(argument, value, f"{name} does not take it", way_out)
+    given = POLICIES[name].completed(given)
+    for field in dataclasses.fields(POLICIES[name]):
+        if field.default is dataclasses.MISSING and field.name not in given:
+            raise InvalidArgument(
+                f"{name} needs {spelled(field.name)}, which was not given. Add it, with a whole "
+                "number.",
+                argument=field.name,
+            )
+    return POLICIES[name](**given)
 
 
 def facts_of(name: str) -> type[Facts]:
@@ -56,34 +152,3 @@ def from_header(described: Mapping[str, Any]) -> Budgeted | None:
         return make_policy(kind.name, {name: described[name] for name in known})
     except InvalidArgument:
         return None
-
-
-def takes(name: str, argument: str) -> bool:
-    """Whether the policy of that name has such an argument."""
-    return argument in (field.name for field in dataclasses.fields(POLICIES[name]))
-
-
-def make_policy(
-    name: str, arguments: Mapping[str, Any], spelled: Callable[[str], str] = str
-) -> Budgeted:
-    """The policy of that name; an argument that it does not have is refused, None is left out.
-
-    >>> make_policy("successive-halving", {"arms": 64, "budget": 652, "eta": None})
-    SuccessiveHalving(arms=64, budget=652, eta=2)
-
-    `spelled` is how the user writes an argument's name.
-    """
-    given = {key: value for key, value in arguments.items() if value is not None}
-    for argument, value in given.items():
-        if not takes(name, argument):
-            having = ", ".join(policy for policy in POLICIES if takes(policy, argument))
-            raise InvalidArgument(
-                f"{argument}={value} will not do with {name}, which does not take it. Leave it "
-                f"out, or use one of {having}."
-            )
-    for field in dataclasses.fields(POLICIES[name]):
-        if field.default is dataclasses.MISSING and field.name not in given:
-            raise InvalidArgument(
-                f"{name} needs {spelled(field.name)}. Add it, with a whole number."
-            )
-    return POLICIES[name](**given)

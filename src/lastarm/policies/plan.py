@@ -14,7 +14,7 @@ MOST_OBSERVATIONS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class PlannedRung:
-    """`arms` arms get `pulls` more pulls each, which brings them to `upto`; then all are seen."""
+    """`arms` arms get `pulls` more pulls each, up to `upto`; then their losses are looked at."""
 
     arms: int
     pulls: int
@@ -33,7 +33,7 @@ class Plan:
        3       4          16          28           192
        4       2          32          60           256
 
-    Where a policy's course depends on the losses it sees, there are no rungs, the plan is not
+    If what a policy does depends on the losses it sees, there are no rungs, the plan is not
     `exact`, and its pulls and observations are the most that there can be.
     """
 
@@ -60,7 +60,9 @@ class Plan:
             observations += len(pulls)
         raise InvalidArgument(
             f"{policy} would look at more than {MOST_OBSERVATIONS:,} losses, too many to plan one "
-            "by one. Draw fewer arms."
+            "by one. Draw fewer arms.",
+            argument="arms",
+            given=policy.arms,
         )
 
     def __str__(self) -> str:

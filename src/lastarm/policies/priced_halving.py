@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from lastarm.arguments import Number, plain, rational
+from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost
@@ -17,11 +17,11 @@ from lastarm.policies.parts.rungs import Cost
 class PricedHalving(HorizonHalving):
     """Halving up to a horizon where a look costs as much as `look_cost` pulls.
 
-    Looks are paid for out of the budget: pulls + look_cost·looks is never more than that. How many
-    arms are drawn, and which part of them goes on, is what a model of learning curves expects most
-    of (see `expected_rank`). Where looking is free, it is done often and few arms are dropped at a
-    time, nearly as Successive Rejects does; the dearer it is, the fewer and the harder the rungs,
-    down to one look at each of a few arms.
+    Looks are paid for out of the budget: pulls + look_cost·looks is never more than that. A model
+    of learning curves says how many arms to draw and which part of them goes on (see
+    `expected_rank`). If looks are free, there are many, and few arms are dropped at a time, nearly
+    as Successive Rejects does. The more a look costs, the fewer rungs there are and the more arms
+    each of them drops, down to one look at each of a few arms.
 
     >>> for look_cost in (0, 1, 10, 100):
     ...     policy = PricedHalving(64, budget=1000, max_pulls=51, look_cost=look_cost)
@@ -32,31 +32,40 @@ class PricedHalving(HorizonHalving):
     45 to 6, 5 to 51
     7 to 42
 
-    An `eta` that is given is kept to, and only the number of arms is chosen. No arm is brought
-    past `max_pulls`; ties go to the lower arm number; what an arm that fails would have used
-    raises the next levels.
+    If `eta` is given, only the number of arms is chosen. No arm is brought past `max_pulls`. Ties
+    go to the lower arm number. The pulls that a failed arm would have used raise the next levels.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls and looks, in pulls.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
+    - `seed`: the draw of arms is derived from it.
+    - `look_cost`: what a look costs, in pulls; a number of at least 0, or a fraction.
 
     Source: ours; docs/decisions.md says why it is as it is.
     """
 
     name: ClassVar[str] = "priced-halving"
     eta: Number = CHOSEN
-    look_cost: Number = 0
+    look_cost: Number = field(default=0, metadata={"help": "What a look costs, in pulls."})
 
     def __post_init__(self) -> None:
         cost = rational("look_cost", self.look_cost, 0, "what a look costs, in pulls")
-        self.look_cost, self._look_cost = plain(cost), cost
+        self.look_cost = plain_fraction(cost)
         super().__post_init__()
 
+    def price_of_a_look(self) -> Fraction:
+        """That which was given."""
+        return Fraction(self.look_cost)
+
     def _worth_drawing(self) -> tuple[int, Fraction]:
-        look_cost = Fraction(self.look_cost)
-        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, look_cost)
+        price = self.price_of_a_look()
+        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, price)
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
         """What pulls and looks have left of the budget, and what a look costs."""
-        look_cost = Fraction(self.look_cost)
-        return self.budget - pulls - look_cost * looks, look_cost
+        price = self.price_of_a_look()
+        return self.budget - pulls - price * looks, price
 
     def least_budget(self, arms: int) -> int:
         """One pull of one arm, and one look at it."""
-        return 1 + ceil(Fraction(self.look_cost))
+        return 1 + ceil(self.price_of_a_look())

@@ -43,6 +43,9 @@ class SuccessiveHalving(InRounds):
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
     recommended; the next rung's share of the budget then goes to fewer arms.
 
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
+
     Source: Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
     Optimization" (2015), figure "Successive Halving Algorithm"; the algorithm is of Karnin, Koren
     & Somekh, "Almost Optimal Exploration in Multi-Armed Bandits" (ICML 2013).

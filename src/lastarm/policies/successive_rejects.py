@@ -47,7 +47,7 @@ class SuccessiveRejects(InRounds):
     Phase k of n − 1 brings each of the n + 1 − k arms left to
     n_k = ⌈(B − n) / (loḡ(n)·(n + 1 − k))⌉ pulls, where loḡ(n) = 1/2 + Σ_{i=2…n} 1/i. The total is
     at most B. Every phase looks at every arm left: n(n + 1)/2 − 1 observations, fewer where a
-    level did not rise, since then nobody is pulled and nobody is looked at.
+    level did not rise, because then no arm is pulled or looked at.
 
     >>> plan = SuccessiveRejects(arms=10, budget=1000).plan()
     >>> [rung.upto for rung in plan.rungs]
@@ -56,7 +56,9 @@ class SuccessiveRejects(InRounds):
     (993, 54)
 
     Ties go to the lower arm number. An arm that fails or diverges is the one that its phase drops;
-    where several do, the next phases drop nobody until the count is right again.
+    if several do, the next phases drop no arm until the count is right again.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
 
     Source: Audibert & Bubeck, "Best Arm Identification in Multi-Armed Bandits" (COLT 2010),
     figure 3.

@@ -19,10 +19,10 @@ from lastarm.policy import Algorithm, NoHealthyArm
 class TimedHalving(HorizonHalving):
     """Halving up to a horizon where the price of a look is measured, and so can the budget be.
 
-    One arm is pulled once, and looked at. What that took tells how many arms are worth drawing and
-    which part of them should go on, as for `PricedHalving`; from then on, every rung is planned
-    with what all pulls and looks so far took. Looks are paid for out of the budget, at the price
-    of as many pulls as take as long.
+    One arm is pulled once, and looked at. The time that this takes decides how many arms are drawn
+    and which part of them goes on, as in `PricedHalving`. From then on, every rung is planned with
+    the times of all pulls and looks so far. Looks are paid for out of the budget: a look costs as
+    many pulls as take the same time.
 
     >>> from lastarm.events import Loss
     >>> policy = TimedHalving(arms=64, budget=1000, max_pulls=51)
@@ -31,19 +31,26 @@ class TimedHalving(HorizonHalving):
     >>> len(policy.ask(64))
     45
 
-    With `seconds`, these are the budget: no rung is begun that, at the rate so far, would bring
-    all training and looking, summed over all workers, to more. (A pull that then takes longer is
-    not cut short.) The pulls are still never more than `budget`.
+    `seconds`, if given, are the budget: no rung is begun that, at the rate so far, would bring the
+    time of all training and looking, summed over all workers, to more. (A pull that takes longer
+    than expected is not cut short.) The pulls are still never more than `budget`.
 
-    It reads no clock. It is told how long things took, as the journal has it, and decides by that
-    alone: walked through its journal, it asks for the same again. But two searches take different
-    times, so it is outside the promise that any runner gives the same answer.
+    It reads no clock. It is told how long things took, and the journal keeps these times, so that
+    a resumed search makes the same decisions again. But two searches take different times, so the
+    promise that every runner gives the same answer does not hold for it.
+
+    - `arms`, `budget`: how many arms there are, and the total of pulls and looks, in pulls.
+    - `max_pulls`: the most pulls that one arm may get.
+    - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
+    - `seed`: the draw of arms is derived from it.
+    - `seconds`: the time for all training and looking, summed over all workers.
 
     Source: ours.
     """
 
     name: ClassVar[str] = "timed-halving"
     adaptive: ClassVar[bool] = True
+    measures: ClassVar[bool] = True
     eta: Number = CHOSEN
     seconds: float | None = None
 

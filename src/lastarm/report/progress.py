@@ -1,4 +1,4 @@
-"""A search as it goes: a line on the terminal that is drawn again and again."""
+"""A search while it goes on: a line on the terminal that is drawn again and again."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def shown(
 ) -> Iterator[Callable[[Event], None]]:
     """Draw the rung, the arms left in it, pulls of the budget, the best so far and the time left.
 
-    Of several workers, also how busy they are, as `sheet` has it. It is drawn on standard error,
-    and wiped away at the end.
+    For several workers it also says how busy they are, from `sheet`. It is drawn on standard
+    error, and wiped away at the end.
     """
     columns = (
         TextColumn("{task.description}"),

@@ -1,12 +1,21 @@
-"""Who performs pulls."""
+"""Runners: they perform pulls.
+
+All keep the contract in `protocol`, and the answer of a search is the same on every one. What they
+share is here: how a pull is performed (`performer`), where states are in a process (`states`),
+which pull is next and on which worker (`turns`), and how a search gets into other processes
+(`remote`). A runner in one process is a file: `serial`, `batched`, `simulated`. A runner with
+workers is a folder: `processes`, `dask`, `ray`. `choose` finds the one that a caller asked for.
+
+What to pull is not decided here: that is up to the policies.
+"""
 
 from lastarm.runners.batched import Batched
 from lastarm.runners.choose import AnyRunner, chosen_runner
 from lastarm.runners.processes import Processes
-from lastarm.runners.protocol import ATTEMPTS_OF_LOST, Arms, MakeRunner, Runner
+from lastarm.runners.protocol import Arms, MakeRunner, Runner
 from lastarm.runners.serial import Serial
 from lastarm.runners.simulated import Simulated
-from lastarm.runners.turns import Waiting
+from lastarm.runners.turns import ATTEMPTS_OF_LOST, Turns
 
 __all__ = [
     "ATTEMPTS_OF_LOST",
@@ -18,6 +27,6 @@ __all__ = [
     "Runner",
     "Serial",
     "Simulated",
-    "Waiting",
+    "Turns",
     "chosen_runner",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,36 +27,37 @@ class Place(NamedTuple):
 
 
 class Batched:
-    """Performs the pulls that it is given group by group: those from one level to one other.
+    """Performs pulls in groups: those that go from one level to one other are one batch.
 
-    The trainer is a batched one, or a `Single` of it; the arms of any other trainer take turns.
-    `group` pulls are taken on at most, by default as many as there are arms, so that a whole rung
-    is one batch.
+    - `arms`: the arms of the search. Their trainer is a batched one, or a `Single` of it; the arms
+      of any other trainer are trained one after another
+    - `group`: how many pulls are taken at most before they are performed. By default, as many as
+      there are arms, so that a whole rung is one batch
 
-    An error that is an arm's own is its failure. One of the batch may be anybody's: all of its
-    arms have failed as if a worker had been lost, so they are tried again, and from the second
-    attempt on an arm is performed alone. What training and looking took is divided evenly among
-    the arms of a group.
+    An error of one arm is its failure. An error of the batch may be caused by any of its arms: all
+    fail as if a worker had been lost, so they are tried again, and from the second attempt on each
+    alone. The time that training and looking took is divided evenly among the arms of a group.
 
-    States stay in memory, in their batches; where there is a folder for all of them, each arm's
-    own is written to it after every pull, so that a crash loses a group at most.
+    States stay in memory, in their batches. Where all states are saved, each arm's own is written
+    to the folder after every pull, and those of a group are synced together, so that a crash loses
+    a group at most.
     """
 
     def __init__(self, arms: Arms, *, group: int | None = None) -> None:
         self._arms = arms
         self._trainer: Any = as_batched(arms.trainer)
         group = len(arms.configs) if group is None else group
-        self._group = whole_number("group", group, 1, "how many pulls are taken on at once")
+        self._group = whole_number("group", group, 1, "how many pulls are taken at once")
         self._started: list[Task] = []
         self._places: dict[int, Place] = {}
 
     @property
     def free(self) -> int:
-        """What is left of the group."""
+        """How many pulls the group still has room for."""
         return self._group - len(self._started)
 
     def start(self, pull: Pull, attempt: int) -> None:
-        """Take a pull on."""
+        """Put a pull into the group."""
         self._started.append(self._arms.task(pull, attempt))
 
     def wait(self, seconds: float = 0.0) -> list[Told]:
@@ -74,7 +76,7 @@ class Batched:
         return (self._level(task), task.pull.upto, *alone)
 
     def _level(self, task: Task) -> int:
-        """The level from which a pull begins; what is known and cannot be used is forgotten."""
+        """The level that a pull starts from; a state that cannot be used is forgotten."""
         arm, upto, known = task.pull.arm, task.pull.upto, task.known
         place = self._places.get(arm)
         if place and (known[0] if known else 0) <= place.level <= upto:
@@ -95,7 +97,7 @@ class Batched:
         return self._arms.index.load(pull) if self._arms.index else None
 
     def close(self) -> None:
-        """Nothing runs on."""
+        """Nothing is left running."""
 
 
 class _Performance:
@@ -113,7 +115,7 @@ class _Performance:
         self._train_seconds = self._loss_seconds = 0.0
 
     def perform(self) -> list[Told]:
-        """Train and look. What the trainer raises for all is nobody's, unless there is but one."""
+        """Train and look. An error of a batch of many arms is not blamed on any of them."""
         known: dict[int, Any] = {}  # arm → what was observed, or its own error
         told: list[Told] = []
         try:
@@ -126,10 +128,13 @@ class _Performance:
         for task in self._tasks:
             if task.pull.arm in known:
                 told.append(self._observed(task, known[task.pull.arm]))
+        saved = [loss.pull for loss in told if isinstance(loss, Loss) and loss.saved]
+        if saved and self._arms.folder:
+            self._arms.folder.settle((pull, os.getpid()) for pull in saved)
         return told
 
     def _train(self) -> dict[int, BaseException]:
-        """The arms at their new level, but for those that failed on the way."""
+        """Bring the arms to their new level; the errors of those that failed."""
         upto = self._tasks[0].pull.upto
         causes: dict[int, BaseException] = {}
         began = perf_counter()
@@ -185,7 +190,7 @@ class _Performance:
             self._loss_seconds = perf_counter() - began
 
     def _observed(self, task: Task, value: Any) -> Told:
-        """The loss of an arm, kept with its state; or its failure, if it is none."""
+        """The loss of an arm, kept with its state; or its failure, if that is not a loss."""
         try:
             if isinstance(value, BaseException):
                 raise value
@@ -201,7 +206,7 @@ class _Performance:
         if not self._arms.folder or not self._arms.always:
             return None
         place = self._places[pull.arm]
-        return self._arms.folder.save(pull, self._trainer.take(place.batch, place.place))
+        return self._arms.folder.write(pull, self._trainer.take(place.batch, place.place))
 
     def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
         told = "".join(traceback.format_exception(error))[-65536:]

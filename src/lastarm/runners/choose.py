@@ -1,4 +1,4 @@
-"""Which runner a search uses, by what its caller said."""
+"""Which runner a search uses, by what its caller asked for."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 AnyRunner = Union[Literal["serial", "processes", "batched", "ray"], MakeRunner, "Client", None]
+"""What performs pulls: a name, a Dask client, a function that makes a runner, or None: serial."""
 
 
 def chosen_runner(
@@ -28,10 +29,15 @@ def chosen_runner(
     starts_processes: bool = False,
     batched: bool = False,
 ) -> MakeRunner:
-    """What makes the runner: serial unless workers, or a limit of time, are asked for.
+    """What makes the runner.
 
-    What a trainer has started can be ended for sure only with a worker that started it, so one
-    that `starts_processes` gets a worker. The arms of a `batched` trainer are trained together.
+    - `runner`: a name, a Dask client, a function from `Arms` to a runner; None: it is chosen
+    - `workers`: how many workers there are. More than one: worker processes are chosen
+    - `pull_seconds`: how long a pull may take. If given, worker processes are chosen
+    - `starts_processes`: whether the trainer starts processes. Then a worker process is chosen,
+      because only with it can all that it has started be ended for sure
+    - `batched`: whether the trainer trains many arms in one step. Then the batched runner is
+      chosen, if no worker processes are
     """
     if workers is not None:
         workers = whole_number("workers", workers, 1, "how many pulls can be under way")
@@ -47,25 +53,21 @@ def chosen_runner(
         return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
     if type(runner).__module__.partition(".")[0] == "distributed":
         if workers is not None:
-            raise InvalidArgument(
-                f"workers={workers} will not do with a Dask client, which has its own: leave it "
-                "out."
-            )
+            rule = "the runner is a Dask client, which has workers of its own"
+            raise InvalidArgument.of("workers", workers, rule, "Leave it out")
         made = importlib.import_module("lastarm.runners.dask").Dask
         return cast(MakeRunner, partial(made, client=runner, pull_seconds=pull_seconds))
     if pull_seconds is not None or (workers or 1) > 1:
-        given = "workers" if pull_seconds is None else "pull_seconds"
-        raise InvalidArgument(
-            f"{given} will not do with runner={runner!r}: it is for worker processes, which can "
-            'be many and be stopped. Use runner="processes", or leave it out.'
-        )
+        name, given = ("pull_seconds", pull_seconds) if pull_seconds else ("workers", workers)
+        rule = f"runner={runner!r} has no worker processes"
+        raise InvalidArgument.of(name, given, rule, 'Use runner="processes", or leave it out')
     if runner == "serial":
         return Serial
     if runner == "batched":
         return Batched
     if callable(runner):
         return runner
-    raise InvalidArgument(
-        f'runner={runner!r} will not do: give "serial", "processes", "batched", "ray", a Dask '
-        "client, or what makes a runner."
-    )
+    rule = "it says where pulls run"
+    names = '"serial", "processes", "batched", "ray"'
+    way_out = f"Use {names}, a Dask client, or a function that makes a runner"
+    raise InvalidArgument.of("runner", runner, rule, way_out)

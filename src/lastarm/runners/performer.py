@@ -1,43 +1,49 @@
-"""Performing a pull: the one place where a trainer is called, whoever the runner is."""
+"""Performing a pull: the only place where a trainer is called, on every runner but the batched."""
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointNotWritten
+from lastarm.errors import CheckpointNotWritten, LastarmError
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer, arm_seed, observation
 
 
 class Task(NamedTuple):
-    """An attempt at a pull, with all that it takes: the arm's settings, and its checkpoint."""
+    """An attempt at a pull, with all that a worker needs to perform it."""
 
     pull: Pull
     attempt: int
     config: Config
     seed: int  # of the search
-    known: tuple[int, Saved] | None = None
+    known: tuple[int, Saved] | None = None  # the level of the arm's furthest checkpoint, the file
+    pickled: bytes | None = None  # the config, on the way to another process
+
+
+class ConfigNotLoaded(LastarmError):
+    """A config that was sent to a worker cannot be loaded there. That arm has failed."""
 
 
 class Performer:
-    """Trains arms and looks at them."""
+    """Trains arms and looks at their losses."""
 
     def __init__(self, trainer: Trainer[Any], states: States) -> None:
         self._trainer = trainer
         self._states = states
 
     def perform(self, task: Task, worker: str = "") -> Told:
-        """Train and look. Whatever the trainer raises is the arm's failure, and only its own."""
+        """Train and look. Anything that the trainer raises is the failure of this arm alone."""
         trainer, pull = self._trainer, task.pull
         trained, level, state, states = 0, 0, None, self._states
         began = trained_at = perf_counter()
         try:
             state, level = states.take(pull, task.known)
             if level == 0:
-                state = trainer.start(task.config, arm_seed(task.seed, pull.arm))
+                state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))
             if level < pull.upto:
                 trained = pull.upto - level
                 state = trainer.train(state, trained)
@@ -60,8 +66,18 @@ class Performer:
         return Loss(pull, loss, work, metrics, saved)
 
 
+def _config(task: Task) -> Config:
+    if task.pickled is None:
+        return task.config
+    try:
+        config: Config = pickle.loads(task.pickled)
+    except BaseException as error:
+        raise ConfigNotLoaded(said(error)) from error
+    return config
+
+
 def said(error: BaseException) -> str:
-    """An error in a line; one whose own message raises is still named."""
+    """An error in one line; if even its message raises, its class."""
     try:
         message = str(error)
     except Exception:

@@ -1,4 +1,4 @@
-"""What a runner is: who performs pulls, one at a time or many."""
+"""What a runner is: it performs pulls, one at a time or many at once."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
 
-from lastarm.checkpoints import Folder, Index
+from lastarm.checkpoints import Index, StateFolder
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Task
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer
-
-ATTEMPTS_OF_LOST = 3
-"""How often a pull whose worker was lost is tried. The last time it has to run alone: then nobody
-else can be to blame. What fails for other reasons may be tried more often, always alone from here
-on."""
 
 
 @dataclass(frozen=True)
 class Arms:
     """All that a runner is given: the arms of a search, how they are trained and kept.
 
-    Where there is an `index` of checkpoints, states that do not fit into `memory` bytes go to its
-    folder; all of them, if `always` is set. Moving a state from one worker to another takes
-    `switch_seconds`; None: measure it.
+    - `trainer`: trains the arms and gives their losses
+    - `configs`: the settings of each arm, by its number
+    - `seed`: the seed of the search
+    - `index`: which checkpoints there are, or None if states are kept in memory only
+    - `memory`: how many bytes of states are kept in memory; others go to the index's folder
+    - `always`: whether every state is written to that folder
+    - `switch_seconds`: how long it takes to move a state to another worker; None: measure it
     """
 
     trainer: Trainer[Any]
@@ -37,17 +36,17 @@ class Arms:
     switch_seconds: float | None = None
 
     @property
-    def folder(self) -> Folder | None:
-        """Where checkpoints are."""
+    def folder(self) -> StateFolder | None:
+        """The folder of checkpoints."""
         return self.index.folder if self.index else None
 
     def states(self) -> States:
-        """What keeps the states of a runner that trains in this process."""
+        """The states of a runner that trains in this process."""
         disk = self.index.disk if self.index else inf
         return States(self.folder, memory=self.memory, always=self.always, disk=disk)
 
     def task(self, pull: Pull, attempt: int) -> Task:
-        """An attempt at a pull, with all that whoever performs it has to know."""
+        """An attempt at a pull, with all that a worker needs to perform it."""
         known = self.index.latest(pull.arm) if self.index else None
         return Task(pull, attempt, self.configs[pull.arm], self.seed, known)
 
@@ -55,12 +54,12 @@ class Arms:
 class Runner(Protocol):
     """Starts pulls and brings back what became of them, in any order.
 
-    A result may come back twice, late, or from an attempt that was given up: whoever waits
-    recognises it by its pull and its attempt. What may not happen is that a pull which was started
-    never comes back, neither as a loss nor as a failure.
+    A result may come back twice, late, or from an attempt that was given up: the loop recognises
+    it by its pull and its attempt. But every pull that was started has to come back, as a loss or
+    as a failure.
 
-    One that knows where states are may have a `waiting`, a `Waiting` that says which of the pulls
-    that may be started in any order is next.
+    A runner that knows where states are may have an attribute `turns`, a `Turns`. The loop asks it
+    which of the pulls that may be started in any order is next.
     """
 
     @property
@@ -71,17 +70,17 @@ class Runner(Protocol):
         """Begin to perform a pull."""
 
     def wait(self, seconds: float) -> list[Told]:
-        """What has come back, as soon as there is something; nothing, if that takes too long.
+        """What has come back, as soon as there is something; nothing after that many seconds.
 
-        One that performs pulls itself, here and now, takes as long as they take.
+        A runner that performs pulls in this process takes as long as they take.
         """
 
     def state(self, pull: Pull) -> Any:
-        """The trained state of an arm at that level, or None if it is not at hand."""
+        """The trained state of an arm after a pull, or None if it is not available."""
 
     def close(self) -> None:
-        """Stop whatever is still running."""
+        """Stop all that is still running."""
 
 
 MakeRunner = Callable[[Arms], Runner]
-"""A runner for the arms of a search; a runner class is one."""
+"""Makes a runner for the arms of a search; a runner class is one example."""

@@ -1,62 +1,184 @@
-"""Pulls on their way to other processes, where the trainer is loaded once and called for each."""
+"""How a search gets into other processes: what the processes, Dask and Ray runners share.
+
+The trainer is sent once, by value, so that one from a script or a notebook works. Then tasks are
+sent, and each worker answers with a `Report`.
+"""
 
 from __future__ import annotations
 
+import io
 import pickle
+import sys
 import threading
-import traceback
 import uuid
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
+import cloudpickle
+
 from lastarm.arguments import as_float
-from lastarm.checkpoints import Folder
-from lastarm.errors import CheckpointNotWritten, InvalidArgument, Stuck
-from lastarm.events import Failure, Pull, Told, Work
+from lastarm.errors import CheckpointNotWritten, InvalidArgument
+from lastarm.events import Failure, Told, Work
 from lastarm.journal.disk import make_folder
-from lastarm.runners.performer import Performer, Task
+from lastarm.runners.performer import Task
 from lastarm.runners.protocol import Arms
-from lastarm.runners.sending import by_value, pickled_trainer, unpickled_trainer
-from lastarm.runners.states import States, packed, size_of
 
 
-class Order(NamedTuple):
-    """A task on its way; its config apart, so that one that cannot be loaded can be named."""
+class Report(NamedTuple):
+    """What a worker answers: what became of a pull, and what it keeps of the arm's state."""
 
-    task: Task
-    config: bytes
+    told: Told
+    level: int = 0  # of the state that it keeps; 0 if it keeps none
+    movable: bool = True  # whether that state can go to another process
+    let_go: tuple[int, ...] = ()  # arms whose states left its memory to make room
+    resident: int = 0  # bytes that the worker uses
 
 
-def order(task: Task) -> Order | Failure:
-    """The task, ready to be sent; or its arm's failure, if its config cannot be."""
+def sendable(task: Task) -> Task | Failure:
+    """The task as it is sent, with its config by value; a failure if that is not possible.
+
+    The config is apart, so that the rest can be loaded where the config cannot.
+    """
     try:
-        return Order(task._replace(config={}), by_value(task.config))
+        return task._replace(config={}, pickled=by_value(task.config))
     except Exception as error:
         why = f"its config cannot be sent to a worker: {type(error).__name__}: {error}"
         return Failure(task.pull, why[:1000], work=Work(attempt=task.attempt))
 
 
-def obeyed(performer: Performer, order: Order, worker: str) -> Told:
-    """Perform a task that was sent here."""
-    task = order.task
+class Script:
+    """The classes that the main script of a search defines, in a process that is not that script.
+
+    States of these classes are pickled by reference, as `__main__.State`, so that the script finds
+    its own class when it loads them. So the classes have to be in `__main__` where states are
+    pickled and loaded, and a trainer may count on it as well. A worker process that works for one
+    search gets them for good (`keep`). One that works for many searches has them while a pull runs
+    (`present`), and because scripts may use the same names, only them while a state is pickled or
+    loaded (`alone`).
+    """
+
+    def __init__(self, classes: Mapping[str, type]) -> None:
+        self._classes = classes
+
+    def keep(self) -> None:
+        """Put the classes into `__main__`."""
+        vars(sys.modules["__main__"]).update(self._classes)
+
+    @contextmanager
+    def present(self) -> Iterator[None]:
+        """Within, the classes are in `__main__`, unless another script comes and has the same."""
+        with _main_lock:
+            self._enter()
+        try:
+            yield
+        finally:
+            with _main_lock:
+                self._leave()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within, the classes are in `__main__`, and no other script comes."""
+        if not self._classes:
+            yield
+            return
+        with _main_lock, self.present():
+            yield
+
+    def _enter(self) -> None:
+        main = vars(sys.modules["__main__"])
+        for name, kind in self._classes.items():
+            _present.setdefault(name, [main.get(name, _ABSENT)]).append(kind)
+            main[name] = kind
+
+    def _leave(self) -> None:
+        main = vars(sys.modules["__main__"])
+        for name, kind in self._classes.items():
+            _present[name].remove(kind)
+            main[name] = _present[name][-1]
+            if main[name] is _ABSENT:
+                del main[name]
+            if len(_present[name]) == 1:
+                del _present[name]
+
+
+_main_lock = threading.RLock()
+_present: dict[str, list[Any]] = {}  # name → what was in `__main__` before, then those present
+_ABSENT = object()
+
+
+def pickled_trainer(trainer: Any) -> bytes:
+    """A trainer as it is sent, with the classes of its script, for `load_trainer`."""
+    classes = {}
+    for name, value in vars(sys.modules["__main__"]).copy().items():
+        if isinstance(value, type) and value.__module__ == "__main__":
+            with suppress(Exception):  # no state can be of a class that cannot be pickled
+                classes[name] = cloudpickle.dumps(value)
     try:
-        task = task._replace(config=pickle.loads(order.config))
-    except BaseException as error:
-        why = f"its config cannot be loaded here: {type(error).__name__}: {error}"
-        work = Work(worker=worker, attempt=task.attempt)
-        return Failure(task.pull, why[:1000], traceback.format_exc()[-65536:], work)
-    return performer.perform(task, worker)
+        return pickle.dumps(classes) + by_value(trainer)
+    except Exception as error:
+        raise InvalidArgument(
+            f"the trainer {type(trainer).__qualname__} cannot be sent to worker processes: "
+            f"{error}. Let it open files, connections and the like when it starts an arm, or use "
+            "the serial runner.",
+            argument="trainer",
+            given=trainer,
+        ) from error
+
+
+def load_trainer(pickled: bytes) -> tuple[Any, Script]:
+    """The trainer, and the classes of its script."""
+    file = io.BytesIO(pickled)
+    script = Script({name: pickle.loads(kind) for name, kind in pickle.load(file).items()})
+    return pickle.load(file), script
+
+
+_by_value_lock = threading.RLock()  # what is pickled by value is registered for all threads
+
+
+def by_value(sent: Any) -> bytes:
+    """A pickle that also contains the code of modules that other processes cannot import."""
+    file = io.BytesIO()
+    pickler = cloudpickle.Pickler(file, protocol=5)
+    reduced = pickler.reducer_override
+    registered = []
+
+    def reducer_override(value: Any) -> Any:
+        if isinstance(value, type | FunctionType):
+            module = sys.modules.get(value.__module__)
+            if (
+                module
+                and module.__name__ not in cloudpickle.list_registry_pickle_by_value()
+                and not _can_be_imported(value.__module__)
+            ):
+                cloudpickle.register_pickle_by_value(module)
+                registered.append(module)
+        return reduced(value)
+
+    pickler.reducer_override = reducer_override
+    with _by_value_lock:
+        try:
+            pickler.dump(sent)
+        finally:
+            for module in registered:
+                cloudpickle.unregister_pickle_by_value(module)
+    return file.getvalue()
+
+
+def _can_be_imported(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package == "__main__" or any(f.find_spec(package, None) for f in sys.meta_path)
 
 
 class Kit(NamedTuple):
-    """What the workers of an engine have to know before any pull: the trainer, by value.
+    """What the workers of an engine need before the first pull: the trainer, by value.
 
-    States are saved in `folder` where there is one and a worker sees it: a file by the name of the
-    kit's `identity` is in it, as long as the kit is used.
+    States are saved in `folder`, where there is one and a worker sees it: it contains a file named
+    like the kit's `identity` as long as the kit is used.
     """
 
     identity: str
@@ -80,8 +202,14 @@ class Kit(NamedTuple):
             raise CheckpointNotWritten(folder.path, error) from error
         return cls(identity, trainer, folder.path, folder.durable)
 
+    @property
+    def seen_folder(self) -> Path | None:
+        """The folder, if this process sees it."""
+        seen = self.folder is not None and (self.folder / self.identity).exists()
+        return self.folder if seen else None
+
     def warn_of_unseen_folder(self) -> None:
-        """Say that states are not saved."""
+        """Warn that states are not saved."""
         warnings.warn(
             f"the workers do not see {self.folder}: states stay in their memory, and what is lost "
             "there is trained again. Put the journal, or `checkpoints`, into a folder that all "
@@ -90,110 +218,21 @@ class Kit(NamedTuple):
         )
 
     def put_away(self) -> None:
-        """Nobody needs it any more."""
+        """Clean up when the kit is not needed any more."""
         if self.folder:
             with suppress(OSError):
                 (self.folder / self.identity).unlink(missing_ok=True)
 
 
-class Carried(NamedTuple):
-    """The state of an arm between two pulls, where the engine keeps it."""
-
-    level: int
-    state: Any
-    movable: bool = True  # to another process
-
-
-class Boxed:
-    """A state that an engine may move: it comes out as it went in, to the last bit of its losses.
-
-    An engine's own way of moving arrays leaves them read-only, or not aligned in memory, and then
-    their sums are rounded otherwise.
-
-    It is taken out once, since a pull may change it in place.
-    """
-
-    def __init__(self, state: Any, size: int, *, taken: bool = False) -> None:
-        self.state, self.taken = state, taken
-        self._size = size
-
-    def take(self) -> Any:
-        """The state, for a pull to go on from."""
-        self.taken, state, self.state = True, self.state, None
-        return state
-
-    def __sizeof__(self) -> int:
-        return self._size
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        pickled = packed(self.state)
-        if pickled is None:
-            raise pickle.PicklingError("the state cannot leave this process")
-        # If it was taken meanwhile, in another thread, what was pickled may be half changed.
-        return _unboxed, (pickled, self._size, self.taken)
-
-
-def _unboxed(pickled: bytes, size: int, taken: bool) -> Boxed:
-    return Boxed(pickle.loads(pickled), size, taken=taken)
-
-
-def carried_on(
-    kit: Kit, order: Order, carried: Carried | None, worker: str
-) -> tuple[Told, Carried | None]:
-    """On a worker: train and look, going on from the state that was carried here, if any.
-
-    What is given back is what became of it, and the state for the next pull to go on from.
-    """
-    trainer, folder = unpacked(kit)
-    states = States(folder, memory=inf, always=True)
-    arm = order.task.pull.arm
-    if carried:
-        states.put_back(Pull(arm, carried.level), carried.state)
-    told = obeyed(Performer(trainer, states), order, worker)
-    held = states.held(arm)
-    if held is None:
-        return told, None
-    movable = carried.movable if carried else size_of(held.state) > 0
-    return told, Carried(held.level, held.state, movable)
-
-
-class _Kits(threading.local):
-    """The last few that were unpacked in a thread: a trainer may use itself as scratch space."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, tuple[Any, Folder | None]] = {}
-
-
-_kits = _Kits()
-
-
-def unpacked(kit: Kit) -> tuple[Any, Folder | None]:
-    """The trainer, loaded once in a thread, and the folder of states, if it is seen from here."""
-    identity, pickled, path, durable = kit
-    if identity not in _kits.last:
-        try:
-            trainer = unpickled_trainer(pickled)
-        except BaseException:
-            raise Stuck(
-                f"a worker could not load the trainer:\n{traceback.format_exc()}"
-            ) from None
-        seen = path is not None and (path / identity).exists()
-        folder = Folder(path, trainer, durable=durable) if path and seen else None
-        while len(_kits.last) > 3:
-            del _kits.last[next(iter(_kits.last))]
-        _kits.last[identity] = trainer, folder
-    return _kits.last[identity]
-
-
 def amounts(given: Any) -> dict[str, float]:
-    """What a pull takes of an engine's resources: names, and numbers of more than 0."""
+    """What a pull takes of an engine's resources: names, and numbers greater than 0."""
     taken = {} if given is None else given
     fit = isinstance(taken, Mapping) and all(
         isinstance(name, str) and 0 < as_float(amount) < inf for name, amount in taken.items()
     )
     if not fit:
-        raise InvalidArgument(
-            f"resources={given!r} will not do: give what a pull takes of each, by name and more "
-            'than 0, such as {"GPU": 1}.'
+        rule = "it says what a pull takes of each resource, by name"
+        raise InvalidArgument.of(
+            "resources", given, rule, 'Use numbers greater than 0, such as {"GPU": 1}'
         )
     return dict(taken)

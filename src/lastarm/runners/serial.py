@@ -8,17 +8,19 @@ from lastarm.arguments import whole_number
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
-from lastarm.runners.turns import Waiting
+from lastarm.runners.turns import Turns
 
-HERE = ("here",)
+HERE = "here"
 
 
 class Serial:
-    """Performs pulls here and now.
+    """Performs pulls in this process, one after another.
 
-    `group` pulls are taken on and brought back together, so that tiny ones can share the cost of
-    writing their losses down. A crash loses a group at most. Where the order does not matter, arms
-    whose states are in memory come first.
+    - `arms`: the arms of the search
+    - `group`: how many pulls are performed before their losses are written to the journal
+      together, which saves time where pulls are tiny. A crash loses a group at most
+
+    Where the order does not matter, arms whose states are in memory come first.
     """
 
     def __init__(self, arms: Arms, *, group: int = 1) -> None:
@@ -28,14 +30,14 @@ class Serial:
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[Task] = []
         if arms.index:  # else, all states stay in memory
-            self.waiting = Waiting(
-                home=lambda arm: HERE[0] if self._states.held(arm) else None,
-                idle=lambda: HERE,
+            self.turns: Turns[str] = Turns(
+                home=lambda arm: HERE if self._states.held(arm) else None,
+                slots=lambda: {HERE: 1},
             )
 
     @property
     def free(self) -> int:
-        """What is left of the group."""
+        """How many pulls the group still has room for."""
         return self._group - len(self._started)
 
     def start(self, pull: Pull, attempt: int) -> None:
@@ -53,4 +55,4 @@ class Serial:
         return self._arms.index.load(pull) if state is None and self._arms.index else state
 
     def close(self) -> None:
-        """Nothing runs on."""
+        """Nothing is left running."""

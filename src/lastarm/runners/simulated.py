@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import reprlib
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -16,11 +15,11 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Performer
 from lastarm.runners.protocol import Arms
-from lastarm.runners.turns import Waiting
+from lastarm.runners.turns import Turns
 
 
 class Memories:
-    """Which states each worker has in memory: of so many arms, those with the lowest losses."""
+    """Which states each worker has in memory: at most `states`, those with the lowest losses."""
 
     def __init__(self, workers: int, states: float) -> None:
         self.home: dict[int, int] = {}  # arm → the worker that has it
@@ -46,22 +45,23 @@ class Memories:
 class Simulated:
     """Workers on a virtual clock, with the faults of real ones, in microseconds of real time.
 
-    A pull of an arm takes `seconds_per_pull` (one number, or one for each arm) for each step of
-    training, and then `seconds_per_look`. Each attempt at a pull may, with these chances,
+    - `arms`: the arms of the search
+    - `workers`: how many pulls can be under way
+    - `seconds_per_pull`: how long one step of training takes, for all arms or for each
+    - `seconds_per_look`: how long it takes to look at a loss
+    - `straggling`: the chance that an attempt takes `slowdown` times as long
+    - `slowdown`: see `straggling`
+    - `failing`: the chance that a worker dies during an attempt, of which nothing is left then
+    - `duplicating`: the chance that a result comes back a second time, later
+    - `lease`: after how many seconds an attempt is given up as failed. Its worker goes on, and
+      brings a result that is late
+    - `seconds_per_move`: how long it takes to bring a state to a worker that does not have it. By
+      default, states are everywhere
+    - `states_in_memory`: how many states each worker has in memory, of the arms that it trained
+      those with the lowest losses
 
-    - straggle: take `slowdown` times as long;
-    - fail: its worker dies part of the way through, and nothing of the attempt is left;
-    - be duplicated: its result comes back a second time, later.
-
-    An attempt that takes longer than `lease` is given up as failed, while its worker goes on and
-    brings a result that is late.
-
-    With `seconds_per_move`, states have their places: a worker has those of `states_in_memory`
-    arms in memory, of the ones that it trained those with the lowest losses. Any other takes that
-    long to be brought there, and pulls are performed in the order that moves few of them.
-
-    What happens to an attempt is a function of the seed, its pull
-    and its number; the losses themselves are those of the serial runner.
+    What happens to an attempt depends only on the seed, its pull and its number. The losses are
+    those of the serial runner.
 
     >>> from lastarm.trainers import RecordedCurves
     >>> two = RecordedCurves([[0.5, 0.4], [0.6, 0.3]])
@@ -96,22 +96,23 @@ class Simulated:
             ("duplicating", duplicating),
         ):
             if not 0 <= as_float(chance) <= 1:
-                raise InvalidArgument(f"{name}={chance} will not do: it is a chance, from 0 to 1.")
+                rule = f"{name} is a chance"
+                raise InvalidArgument.of(name, chance, rule, "Use a number from 0 to 1")
         whole_number("workers", workers, 1, "how many pulls can be under way")
         times = {"seconds_per_pull": seconds_per_pull, "seconds_per_look": seconds_per_look}
         times |= {"slowdown": slowdown, "seconds_per_move": seconds_per_move or 0.0}
         for name, given in times.items():
             each: Any = given if name == "seconds_per_pull" and np.ndim(given) == 1 else [given]
             if not all(0 <= as_float(time) < math.inf for time in each):
-                shown = reprlib.repr(given)
-                raise InvalidArgument(f"{name}={shown} will not do: give finite times, 0 or more.")
+                rule = f"{name} is a time in seconds"
+                raise InvalidArgument.of(name, given, rule, "Use finite numbers of at least 0")
         if np.ndim(seconds_per_pull) and np.shape(seconds_per_pull) != (len(arms.configs),):
-            raise InvalidArgument(
-                f"seconds_per_pull has shape {np.shape(seconds_per_pull)}: give one time for all, "
-                f"or one for each of the {len(arms.configs)} arms."
-            )
+            rule = f"its shape is {np.shape(seconds_per_pull)}, for {len(arms.configs)} arms"
+            way_out = "Use one time for all arms, or one for each"
+            raise InvalidArgument.of("seconds_per_pull", seconds_per_pull, rule, way_out)
         if not as_float(lease) > 0:
-            raise InvalidArgument(f"lease={lease} will not do: give more than 0 seconds, or inf.")
+            rule, way_out = "lease is a time in seconds", "Use a number greater than 0, or inf"
+            raise InvalidArgument.of("lease", lease, rule, way_out)
         if states_in_memory is not None:
             whole_number("states_in_memory", states_in_memory, 1, "how many a worker can keep")
         self.now = 0.0
@@ -125,15 +126,15 @@ class Simulated:
         self._failing, self._duplicating, self._lease = failing, duplicating, lease
         self._level: dict[int, int] = {}
         self._order = count()  # results of one moment come back in the order of their making
-        # A heap, by time: when, which of them, by whom, what, and how far the arm is then.
+        # A heap, by time: when, which of them, the worker, what, and how far the arm is then.
         self._results: list[tuple[float, int, int | None, Told, int | None]] = []
         self._seconds_per_move = seconds_per_move
         if seconds_per_move is not None:
             states = math.inf if states_in_memory is None else states_in_memory
             self._memories = Memories(workers, states)
-            self.waiting = Waiting(
+            self.turns: Turns[int] = Turns(
                 home=self._memories.home.get,
-                idle=lambda: sorted(self._idle),
+                slots=lambda: dict.fromkeys(sorted(self._idle), 1),
                 switch_seconds=seconds_per_move,
             )
 
@@ -143,16 +144,17 @@ class Simulated:
         return len(self._idle)
 
     def start(self, pull: Pull, attempt: int) -> None:
-        """Give the pull to an idle worker and settle what will become of it."""
+        """Give the pull to an idle worker, and decide at once what will become of it."""
+        task = self._arms.task(pull, attempt)
         worker, home = self._idle[0], None
         if self._seconds_per_move is not None:
-            home = self._memories.take(pull.arm)
-            worker = home if home in self._idle else worker
+            placed = self.turns.place(task)
+            assert placed is not None
+            worker, home = placed, self._memories.take(pull.arm)
         self._idle.remove(worker)
         heapq.heapify(self._idle)
         chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
-        task = self._arms.task(pull, attempt)
-        saved = task.known[0] if task.known else 0  # by whoever performed this search before
+        saved = task.known[0] if task.known else 0  # before the search was resumed
         steps = pull.upto - max(self._level.get(pull.arm, 0), saved)
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
@@ -212,4 +214,4 @@ class Simulated:
         return self._arms.index.load(pull) if state is None and self._arms.index else state
 
     def close(self) -> None:
-        """Nothing runs on."""
+        """Nothing is left running."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from lastarm.checkpoints import Folder
+from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
 
@@ -26,22 +26,22 @@ class Held(NamedTuple):
 
 
 class States:
-    """Keeps states in memory while they fit into so many bytes, and in a folder otherwise.
+    """Keeps states in memory while they fit into `memory` bytes, and in a folder otherwise.
 
-    The highest loss goes first: arms that will not be asked for again are among those. So when a
-    rung ends that keeps as many arms as fit, or more, all that are in memory go on.
+    The state with the highest loss leaves memory first, because such arms are dropped. So when a
+    rung ends that keeps at least as many arms as fit, all that are in memory go on.
 
     With `always`, every state is written to the folder as well. A state that cannot be written
-    stays in memory, whatever its size. What memory has no room for takes `disk` bytes at most; the
-    oldest go first, and are trained again if they are asked for.
+    stays in memory, whatever its size. States that memory has no room for take at most `disk`
+    bytes; the oldest are deleted first, and are trained again if they are asked for.
 
-    For the pull that was last taken from here: whether its state had to be loaded (`moves`), what
-    that took, with writing others out to make room (`move_seconds`), and whose states these were
-    (`let_go`).
+    For the pull whose state was taken last: `moves` says whether the state had to be loaded,
+    `move_seconds` how long that took and writing others to make room, and `let_go` which arms left
+    memory for it.
     """
 
     def __init__(
-        self, folder: Folder | None, *, memory: float, always: bool, disk: float = inf
+        self, folder: StateFolder | None, *, memory: float, always: bool, disk: float = inf
     ) -> None:
         self._folder = folder
         self._memory, self._disk = memory, disk
@@ -60,7 +60,7 @@ class States:
         """The arm's state and level, the furthest that does not go past the pull; else (_, 0).
 
         It is taken out, so that a state which a failed pull left half changed is never used again.
-        `known` is what the arm's furthest checkpoint is.
+        `known` is the arm's furthest checkpoint.
         """
         self.moves, self.move_seconds = 0, 0.0
         self.let_go = []
@@ -103,7 +103,7 @@ class States:
         return saved
 
     def put_back(self, pull: Pull, state: Any, loss: float = -inf) -> None:
-        """Hold a state in memory, without more ado; where no loss is known, for another try."""
+        """Hold a state in memory; without a loss, it is for another attempt."""
         self._let_go(pull.arm)
         _, size = self._measured.get(pull.arm, (0, 0))
         held = Held(state, pull.upto, size, loss)
@@ -111,14 +111,14 @@ class States:
         self._in_memory += size
         if self._ranked:
             heapq.heappush(self._by_loss, (-loss, -pull.arm, pull.upto))
-            self._ranked = len(self._by_loss) < 2 * len(self._held) + 100  # else, begin anew
+            self._ranked = len(self._by_loss) < 2 * len(self._held) + 100  # else, start again
 
     def held(self, arm: int) -> Held | None:
         """What is in memory of an arm."""
         return self._held.get(arm)
 
     def get(self, pull: Pull) -> Any:
-        """The state of an arm at that level, or None if it is not at hand."""
+        """The state of an arm at that level, or None if it is not available."""
         held, moved = self._held.get(pull.arm), self._moved.get(pull.arm)
         if held and held.level == pull.upto:
             return held.state
@@ -128,7 +128,7 @@ class States:
         return None
 
     def _make_room(self) -> bool:
-        """Let go of the state with the highest loss, if any can be let go of."""
+        """Let the state with the highest loss leave memory, if there is one that can."""
         while self._by_loss:
             _, minus_arm, level = heapq.heappop(self._by_loss)
             arm, held = -minus_arm, self._held.get(-minus_arm)
@@ -174,9 +174,9 @@ def size_of(state: Any) -> int:
 
 
 def packed(state: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes | None:
-    """A pickle, whose arrays are in it or in `buffers`; None if there can be none.
+    """A pickle, whose arrays are in it or in `buffers`; None if the state cannot be pickled.
 
-    Its classes are there by reference, or by value where that does not work: see Folder.
+    Its classes are there by reference, or by value where that does not work: see StateFolder.
     """
     for dumps in (pickle.dumps, cloudpickle.dumps):
         with suppress(Exception):

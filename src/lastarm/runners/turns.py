@@ -1,106 +1,233 @@
-"""Whose turn it is: ready pulls in the order that leaves states where they are."""
+"""Whose turn it is: which pull starts next, and which worker performs it.
+
+A runner whose workers keep states has a `Turns`, and obeys it: nothing else decides where a pull
+runs. The loop adds the pulls that the policy asks for, and starts the `next` one. The runner adds
+each pull that was started, and sends those that can `begin` to the workers that are named.
+
+Only times depend on this, never the answer of a search.
+
+The rule for suspects is the same for all runners with workers. When a worker is lost, its pull may
+be the cause or a victim: one pull can use up the memory of a machine and bring down the workers of
+others. So the pull is tried again, `ATTEMPTS_OF_LOST` times in all, and from the last of these
+attempts on it runs alone. If its worker is lost then, no other pull can be the cause, and the
+failure counts (`loop.py`).
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
-from lastarm.events import Loss, Pull, Told
+from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.runners.performer import Task
+
+ATTEMPTS_OF_LOST = 3
+"""How often a pull is tried whose worker is lost every time. What fails for other reasons may be
+tried more often, and runs alone from this attempt on."""
+
+W = TypeVar("W", bound=Hashable)
 
 
-class Ready(NamedTuple):
-    """A pull that may be started, the number of the attempt, and what it is expected to take."""
-
-    pull: Pull
-    attempt: int
-    seconds: float
+def is_suspect(task: Task) -> bool:
+    """Whether this attempt has to run alone."""
+    return task.attempt >= ATTEMPTS_OF_LOST
 
 
-class Waiting:
-    """Pulls that may be started in any order, and whose turn it is.
+def failed(
+    task: Task, worker: str, why: str, *, level: int, details: str = "", lost: bool = False
+) -> Failure:
+    """The failure of a pull that its worker could not report; the arm had reached `level` before.
 
-    `home` is the worker that has an arm's state in memory, if one has; `idle` are the workers that
-    could take on a pull. An idle worker goes on with an arm that it has. If it has none, it begins
-    with one that nobody has. If all that wait are with workers that are busy, it takes the last of
-    the longest queue, unless moving its state takes longer than waiting for its turn there: that
-    is the time of those before it, and half of its own for the one under way. Without any that
-    say where states are, it is first come, first served.
+    How much of the pull was done is not known, so all of it is booked.
+    """
+    if lost and is_suspect(task):
+        why += ", running alone"
+    work = Work(task.pull.upto - level, worker=worker, attempt=task.attempt)
+    return Failure(task.pull, why, details[-65536:], work, lost=lost)
 
-    >>> waiting = Waiting(home={0: "a", 2: "b"}.get, idle=lambda: ["b"])
-    >>> waiting.add([Pull(0, 4), Pull(1, 4), Pull(2, 4)])
-    >>> [waiting.next() for _ in range(3)]
+
+class Turns(Generic[W]):
+    """Pulls that may start in any order, pulls that were started, and the rule for both.
+
+    A runner says, by functions, what it knows of its workers:
+
+    - `home`: the worker that has an arm's state in memory, or None
+    - `slots`: the workers that can perform pulls now, and how many each can perform at once
+    - `starting`: how many workers are on their way, so that pulls can be started for them
+    - `under_way`: the workers that perform pulls now, each with the pull
+    - `only_home`: whether a pull would lose progress on any other worker than the arm's home
+    - `alone_on_worker`: whether a suspect needs one worker for itself, or else all of them
+    - `switch_seconds`: how long it takes to move a state; by default, as long as moves took so far
+
+    A worker that has room goes on with an arm whose state it has. If it has none, it begins with
+    one that is in no worker's memory. If all pulls that wait are of arms with busy workers, it
+    takes the last of the longest queue, unless moving its state takes longer than waiting for its
+    turn there: that is the time of those before it, and half of its own for the one under way.
+    Where a runner says nothing of its workers, pulls start in the order in which they were added.
+
+    >>> turns = Turns(home={0: "a", 2: "b"}.get, slots=lambda: {"b": 1})
+    >>> turns.add([Pull(0, 4), Pull(1, 4), Pull(2, 4)])
+    >>> [turns.next() for _ in range(3)]
     [(Pull(arm=2, upto=4), 1), (Pull(arm=1, upto=4), 1), (Pull(arm=0, upto=4), 1)]
-
-    A move takes `switch_seconds`; where that was not said, as long as moves took so far.
     """
 
     def __init__(
         self,
         *,
-        home: Callable[[int], Hashable | None] = lambda arm: None,
-        idle: Callable[[], Iterable[Hashable]] = tuple,
+        home: Callable[[int], W | None] | None = None,
+        slots: Callable[[], Mapping[W, int]] = dict,
+        starting: Callable[[], int] = int,
+        under_way: Callable[[], Iterable[tuple[W, Task]]] = tuple,
+        only_home: Callable[[Task], bool] = lambda task: False,
+        alone_on_worker: bool = False,
         switch_seconds: float | None = None,
     ) -> None:
-        self._home, self._idle = home, idle
+        self._home, self._slots, self._starting = home, slots, starting
+        self._under_way, self._only_home = under_way, only_home
+        self._alone_on_worker = alone_on_worker
         self._switch_seconds = switch_seconds
-        self._far: deque[Ready] = deque()  # in nobody's memory
-        self._near: dict[Hashable, deque[Ready]] = {}  # worker → what it has
-        self._queued: dict[Hashable, float] = {}  # worker → seconds that these take
-        self._waiting = 0
-        self._course: dict[int, tuple[int, float]] = {}  # arm → its level, seconds a pull
+        self._far: deque[tuple[Pull, int]] = deque()  # of arms that are in no worker's memory
+        self._near: dict[W, deque[tuple[Pull, int]]] = {}  # worker → of arms that it has
+        self._queued: dict[W, float] = {}  # worker → seconds that these take
+        self._ready = 0  # how many pulls may start
+        self._started: deque[Task] = deque()  # those that were, and wait for a worker
+        self._pace: dict[int, tuple[int, float]] = {}  # arm → its level, seconds for each pull
         self._moves, self._move_seconds = 0, 0.0
 
+    # For the loop ------------------------------------------------------------------------------
+
     def __len__(self) -> int:
-        return self._waiting
+        """How many pulls may start that were not started yet."""
+        return self._ready
 
     def add(self, pulls: Iterable[Pull], attempt: int = 1) -> None:
-        """Take on pulls, in the order in which they were asked for."""
+        """Take pulls that may start now, in the order in which they were asked for."""
         for pull in pulls:
-            worker = self._home(pull.arm)
-            level, pace = self._course.get(pull.arm, (0, 0.0))
-            ready = Ready(pull, attempt, (pull.upto - level) * pace)
+            worker = self._home(pull.arm) if self._home else None
             if worker is None:
-                self._far.append(ready)
+                self._far.append((pull, attempt))
             else:
-                self._near.setdefault(worker, deque()).append(ready)
-                self._queued[worker] = self._queued.get(worker, 0.0) + ready.seconds
-            self._waiting += 1
+                self._near.setdefault(worker, deque()).append((pull, attempt))
+                self._queued[worker] = self._queued.get(worker, 0.0) + self._seconds(pull)
+            self._ready += 1
 
     def next(self, *, patient: bool = False) -> tuple[Pull, int] | None:
-        """What to start now, and which attempt at it that is.
+        """The pull to start now, and the number of the attempt.
 
-        None if nothing waits; or, if one is `patient`, if it is better to wait.
+        None if there is none; or, when `patient`, if it is better to wait for a busy worker.
         """
-        here = next((worker for worker in self._idle() if self._near.get(worker)), None)
+        if not self._ready:
+            return None
+        here = None
+        if self._near:
+            here = next((worker for worker in self._room()[0] if self._near.get(worker)), None)
         if here is not None:
-            ready = self._near[here].popleft()
-            self._queued[here] -= ready.seconds
+            turn = self._near[here].popleft()
+            self._queued[here] -= self._seconds(turn[0])
         elif self._far:
-            ready = self._far.popleft()
+            turn = self._far.popleft()
         else:
             queues = (worker for worker, queue in self._near.items() if queue)
-            there = max(queues, key=self._queued.__getitem__, default=None)
-            if there is None or (patient and not self._worth_moving(there)):
+            there = max(queues, key=self._queued.__getitem__)
+            if patient and not self._worth_moving(there):
                 return None
-            ready = self._near[there].pop()
-            self._queued[there] -= ready.seconds
-        self._waiting -= 1
-        return ready.pull, ready.attempt
+            turn = self._near[there].pop()
+            self._queued[there] -= self._seconds(turn[0])
+        self._ready -= 1
+        return turn
 
-    def _worth_moving(self, worker: Hashable) -> bool:
-        last = self._near[worker][-1]
-        if self._home(last.pull.arm) != worker:  # lost meanwhile
-            return True
-        measured = self._move_seconds / self._moves if self._moves else 0.0
-        price = measured if self._switch_seconds is None else self._switch_seconds
-        return self._queued[worker] - last.seconds / 2 >= price
-
-    def noted(self, told: Told) -> None:
-        """Learn from what became of a pull: how long the arm takes, and how long a move does."""
-        arm, work = told.pull.arm, told.work
+    def learn(self, told: Told) -> None:
+        """Learn from what became of a pull: how long its arm takes, and how long a move does."""
+        if self._home is None:
+            return
+        work = told.work
         self._moves += work.moves
         self._move_seconds += work.move_seconds
         if isinstance(told, Loss):
             seconds = work.train_seconds - work.move_seconds + work.loss_seconds
-            self._course[arm] = told.pull.upto, seconds / max(1, work.trained)
+            self._pace[told.pull.arm] = told.pull.upto, seconds / max(1, work.trained)
+
+    def _seconds(self, pull: Pull) -> float:
+        """What a pull is expected to take; the same from when it is added until it is told."""
+        level, pace = self._pace.get(pull.arm, (0, 0.0))
+        return (pull.upto - level) * pace
+
+    def _worth_moving(self, worker: W) -> bool:
+        last, _ = self._near[worker][-1]
+        assert self._home
+        if self._home(last.arm) != worker:  # its state was lost meanwhile
+            return True
+        measured = self._move_seconds / self._moves if self._moves else 0.0
+        price = measured if self._switch_seconds is None else self._switch_seconds
+        return self._queued[worker] - self._seconds(last) / 2 >= price
+
+    # For the runner ----------------------------------------------------------------------------
+
+    @property
+    def free(self) -> int:
+        """How many more pulls can be started now: none while a suspect waits to be alone, or is.
+
+        A pull that waits for its arm's home takes no place of another.
+        """
+        room, _, closed = self._room()
+        if closed or any(map(is_suspect, self._started)):
+            return 0
+        for_any = sum(not self._waits_for_home(task) for task in self._started)
+        return max(0, sum(room.values()) + self._starting() - for_any)
+
+    def start(self, task: Task) -> None:
+        """Take a pull that was started, until it can begin."""
+        self._started.append(task)
+
+    def begin(self) -> Iterator[tuple[Task, W]]:
+        """The pulls that begin now, each with its worker, where it is to be under way at once."""
+        only_suspects = not self._alone_on_worker and any(map(is_suspect, self._started))
+        for _ in range(len(self._started)):
+            task = self._started.popleft()
+            worker = None
+            if is_suspect(task) or not only_suspects:
+                worker = self.place(task, alone=is_suspect(task))
+            if worker is None:
+                self._started.append(task)
+            else:
+                yield task, worker
+
+    def place(self, task: Task, *, alone: bool = False) -> W | None:
+        """The worker for a pull: the arm's home, or else the one with most room, or else none.
+
+        It is none, too, while the home is busy and no other worker may go on with the arm.
+        """
+        room, load, _ = self._room()
+        if alone and load and not self._alone_on_worker:
+            return None
+        if alone:
+            room = {worker: places for worker, places in room.items() if not load[worker]}
+        home = self._home(task.pull.arm) if self._home else None
+        if home is not None and home in room:
+            return home
+        if self._waits_for_home(task):
+            return None
+        return max(room, key=room.__getitem__, default=None)
+
+    def _waits_for_home(self, task: Task) -> bool:
+        """Whether a pull has to wait for its arm's home if that has no room."""
+        home = self._home(task.pull.arm) if self._home else None
+        return home is not None and self._only_home(task)
+
+    def _room(self) -> tuple[dict[W, int], Counter[W], bool]:
+        """The workers that can begin a pull and how many, and how many are under way on each.
+
+        Last, whether a suspect runs for which all other workers have to wait.
+        """
+        load: Counter[W] = Counter()
+        reserved: set[W] = set()  # for a suspect
+        for worker, task in self._under_way():
+            load[worker] += 1
+            if is_suspect(task):
+                reserved.add(worker)
+        if reserved and not self._alone_on_worker:
+            return {}, load, True
+        slots = self._slots().items()
+        room = {worker: places - load[worker] for worker, places in slots}
+        return {w: n for w, n in room.items() if n > 0 and w not in reserved}, load, False

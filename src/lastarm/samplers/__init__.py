@@ -1,6 +1,8 @@
-"""Samplers: which configs later arms get, by what became of earlier ones.
+"""Samplers: later arms get configs that are chosen by the losses of earlier ones.
 
-`SAMPLERS` holds them by the names that the command knows them by.
+`protocol.py` says what a sampler is, and each sampler has a file of its own and a line in
+`SAMPLERS`, under its name in the command. `sampled_policy.py` puts one between a policy and its
+arms. Drawing configs at random belongs to `lastarm.space`.
 """
 
 from lastarm.samplers.forest import Forest

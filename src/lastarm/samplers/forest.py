@@ -1,4 +1,4 @@
-"""A forest of random trees that learns which configs do well."""
+"""A forest of random trees that learns which configs have low losses."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
+from lastarm.plain import as_python, identity
 from lastarm.samplers.protocol import Sampler, Seen
-from lastarm.space.values import identity, plain
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(Sampler):
-    """Proposes the configs of which scikit-learn's extremely randomised trees expect the most.
+    """Proposes the configs for which scikit-learn's extremely randomised trees predict low losses.
 
-    The trees learn from every look so far: the settings and the level go in, the place of the loss
-    among all losses comes out, so that huge losses and failures are just the last places. Then
-    they say what each candidate would come to at the highest level that any arm has reached. Those
-    of whom the mean of all trees is lowest are proposed.
+    - `batch`: how many arms are chosen at a time.
+    - `random_share`: the share of all arms that keep the config they would have without a sampler.
+    - `trees`: the number of trees.
+
+    The trees learn from every loss so far. Their inputs are the config and the level; their output
+    is the rank of the loss among all losses, so that huge losses and failures are just the last
+    ranks. Then they predict the rank of each candidate at the highest level that any arm has
+    reached. The candidates with the lowest mean over all trees are proposed.
 
     >>> seen = [Seen({"x": x / 10}, 1, abs(x / 10 - 0.3)) for x in range(10)]
     >>> candidates = [{"x": x} for x in (0.95, 0.33, 0.01, 0.65)]
@@ -34,8 +38,8 @@ class Forest(Sampler):
 
     Only the ranking of losses matters. It needs scikit-learn: pip install 'lastarm[sklearn]'.
 
-    Source: Geurts, Ernst & Wehenkel, "Extremely randomized trees" (Machine Learning 2006). To
-    keep a third of the draws random is from Falkner, Klein & Hutter, "BOHB: Robust and Efficient
+    Source: Geurts, Ernst & Wehenkel, "Extremely randomized trees" (Machine Learning 2006). Keeping
+    a third of the configs random is from Falkner, Klein & Hutter, "BOHB: Robust and Efficient
     Hyperparameter Optimization at Scale" (ICML 2018).
     """
 
@@ -48,14 +52,14 @@ class Forest(Sampler):
         object.__setattr__(self, "trees", trees)
         if find_spec("sklearn") is None:
             raise InvalidArgument(
-                "a Forest needs scikit-learn, which is not installed: pip install "
+                "a Forest needs scikit-learn, which is not installed. Use pip install "
                 "'lastarm[sklearn]', or leave the sampler out."
             )
 
     def propose(
         self, seen: Sequence[Seen], candidates: Sequence[Mapping[str, Any]], count: int, seed: int
     ) -> list[int]:
-        """Those that are expected to come to the lowest losses, the lowest first."""
+        """The candidates with the lowest predicted losses, the lowest first."""
         ensemble = importlib.import_module("sklearn.ensemble")
         rows = features([*(one.config for one in seen), *candidates])
         levels = np.log([one.level for one in seen])
@@ -70,9 +74,9 @@ class Forest(Sampler):
 def features(configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     """A row for each config: the rank of each of its numbers, and a 1 for each option it has.
 
-    Ranks, because then a scale is evenly filled, logarithmic or not, and no number is too large. A
-    parameter that is not always a number is taken for a choice. What a config lacks is 0; ranks
-    begin with 1.
+    With ranks, every scale is filled evenly, logarithmic or not, and no number is too large. A
+    parameter that is not always a number counts as a choice. What a config lacks is 0; ranks begin
+    with 1.
 
     >>> features([{"lr": 0.1, "act": "relu"}, {"lr": 1e-9, "act": "tanh"}, {"lr": 1e300}])
     array([[2., 1., 0.],
@@ -82,7 +86,7 @@ def features(configs: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     columns: list[NDArray[np.float64]] = []
     for name in dict.fromkeys(name for config in configs for name in config):
         has = [row for row, config in enumerate(configs) if name in config]
-        values = [plain(configs[row][name]) for row in has]
+        values = [as_python(configs[row][name]) for row in has]
         if all(
             type(value) is int or (type(value) is float and isfinite(value)) for value in values
         ):

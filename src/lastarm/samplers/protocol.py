@@ -1,4 +1,4 @@
-"""What a sampler is: who chooses the configs of later arms by what became of earlier ones."""
+"""What a sampler is: it chooses the configs of later arms by the losses of earlier ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
-from lastarm.arguments import Number, plain, rational, whole_number
+from lastarm.arguments import Number, plain_fraction, rational, whole_number
 from lastarm.errors import InvalidArgument
 
 
 class Seen(NamedTuple):
-    """The loss of a config after so many pulls; that of an arm that failed or diverged is inf."""
+    """The loss of a config after `level` pulls; inf if the arm failed or diverged."""
 
     config: Mapping[str, Any]
     level: int
@@ -22,11 +22,13 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler(ABC):
-    """Chooses configs for arms, a `batch` of them at a time, by what is known when it begins.
+    """Chooses configs for arms, one batch at a time, by all losses that are known at its start.
 
-    A `random_share` of all arms keep the config that they would have had without a sampler. To
-    write one of your own, derive from this class and give it a method `propose`: it ranks
-    candidates, which are drawn from the space, so that whatever it proposes is in there.
+    - `batch`: how many arms are chosen at a time.
+    - `random_share`: the share of all arms that keep the config they would have without a sampler.
+
+    To write a sampler, derive from this class and add a method `propose`. It chooses among
+    candidates that are drawn from the space, so every config that it proposes is in the space.
 
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Smallest(Sampler):
@@ -35,30 +37,32 @@ class Sampler(ABC):
     >>> Smallest(batch=4)
     Smallest(batch=4, random_share='1/3')
 
-    A batch that is small learns sooner, and one that is large keeps more workers busy: policies
-    that go round by round wait for each.
+    A small batch learns sooner, and a large one keeps more workers busy: policies that go round by
+    round wait for each batch to end.
     """
 
-    packages: ClassVar[tuple[str, ...]] = ()  # whose versions decide what it proposes
+    packages: ClassVar[tuple[str, ...]] = ()  # their versions decide what it proposes
     batch: int = 8
     random_share: Number = "1/3"
 
     def __post_init__(self) -> None:
-        batch = whole_number("batch", self.batch, 1, "how many arms are drawn at a time")
-        meaning = "the part of all arms that are drawn at random"
+        batch = whole_number("batch", self.batch, 1, "how many arms are chosen at a time")
+        meaning = "the share of all arms that are drawn at random"
         share = rational("random_share", self.random_share, 0, meaning, more=True)
         if share > 1:
-            raise InvalidArgument(
-                f"random_share={self.random_share!r} will not do: random_share is {meaning}. Give "
-                'a number of at most 1, such as "1/3".'
+            raise InvalidArgument.of(
+                "random_share",
+                self.random_share,
+                f"random_share is {meaning}",
+                'Use a number of at most 1, such as "1/3"',
             )
         object.__setattr__(self, "batch", batch)
-        object.__setattr__(self, "random_share", plain(share))
+        object.__setattr__(self, "random_share", plain_fraction(share))
 
     def keeps(self, number: int) -> bool:
-        """Whether the arm of that number, in the order in which they begin, is a random one.
+        """Whether an arm keeps its random config; arms are numbered in the order they begin.
 
-        Of the first n arms at least ⌊n · random_share⌋ are, whatever their losses.
+        At least ⌊n · random_share⌋ of the first n arms do, whatever their losses.
         """
         share = Fraction(str(self.random_share))
         return int((number + 1) * share) > int(number * share)
@@ -67,8 +71,13 @@ class Sampler(ABC):
     def propose(
         self, seen: Sequence[Seen], candidates: Sequence[Mapping[str, Any]], count: int, seed: int
     ) -> Sequence[int]:
-        """Which of the `candidates` to try, at most `count` of them: their places in the list.
+        """The places in the list `candidates` of those to try, at most `count`, the best first.
 
-        `seen` is never empty. The answer is to be a function of the arguments alone: a search that
-        is resumed asks again.
+        - `seen`: every loss so far. It is never empty.
+        - `candidates`: configs that no arm has.
+        - `count`: how many arms need a config.
+        - `seed`: all randomness must come from it.
+
+        The answer must be a function of the arguments alone, so that every run of a search has the
+        same arms.
         """

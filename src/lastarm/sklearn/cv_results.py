@@ -1,4 +1,4 @@
-"""What was seen of all arms, as scikit-learn's `cv_results_` has it."""
+"""The losses of all arms, fold by fold, as scikit-learn's `cv_results_` has them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lastarm.trainers.estimators import Estimator, Trained
 
 
 class FoldByFold:
-    """The trainer, telling the score of each fold beside the loss."""
+    """The trainer, with the score of each fold beside the loss."""
 
     def __init__(self, trainer: Estimator) -> None:
         self._trainer = trainer
         self.start, self.train = trainer.start, trainer.train
 
     def loss(self, state: Trained) -> Mapping[str, float]:
-        """The mean, and what it is the mean of."""
+        """The mean loss of all folds, and the score of each."""
         return fold_by_fold(self._trainer.losses(state))
 
 
@@ -41,10 +41,17 @@ def cv_results(
     n_splits: int,
     error_score: Any,
 ) -> dict[str, Any]:
-    """Row i is arm i as it was seen last; `told` is all that was seen of each, in its order.
+    """The table `cv_results_`, in which row i is arm i as it was observed last.
 
-    The ranks put the `best` arm first, then those that came further, and compare scores only among
-    equals in that: scores of different levels do not compare.
+    - `configs`: the config of each arm.
+    - `told`: all losses and failures of each arm, in their order.
+    - `best`: the arm that is recommended.
+    - `levels`: the numbers of pulls at which arms were compared.
+    - `n_splits`: the number of folds.
+    - `error_score`: the score of arms that failed.
+
+    The ranks put the best arm first, then arms with more pulls, and compare scores only among arms
+    with equal pulls, because other scores cannot be compared.
     """
     folds = range(n_splits)
     scores = np.full((len(configs), n_splits), nan)
@@ -84,7 +91,7 @@ def cv_results(
 
 
 def _column(name: str, configs: list[dict[str, Any]]) -> Any:
-    """What each arm has under that name, masked where it has nothing."""
+    """The value of each arm under that name, masked if it has none."""
     values = [config[name] for config in configs if name in config]
     numbers = all(isinstance(value, Number) for value in values)
     dtype = np.array(values).dtype if numbers else object

@@ -51,11 +51,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
-    """No arm could be fitted. Whoever gives bad data to scikit-learn awaits one of these two."""
+    """No arm could be fitted. For bad data, scikit-learn's users expect one of these errors."""
 
 
 def _if_the_model_has(name: str) -> Callable[[Method], Method]:
-    """There is such a method if the model has it: the best one, or before `fit` the one given."""
+    """The method exists if the model has it: the best one, or before `fit` the one given."""
 
     def check(search: HalvingSearch) -> bool:
         _require_refit(search, name)
@@ -69,13 +69,13 @@ def _if_the_model_has(name: str) -> Callable[[Method], Method]:
 def _require_refit(search: HalvingSearch, name: str) -> None:
     if not search.refit:
         raise AttributeError(
-            f"`{name}` needs a model, and with refit=False there is none. Train one with "
+            f"`{name}` needs a model, but with refit=False there is none. Train one with "
             '`best_params_`, or use refit=True or "keep".'
         )
 
 
 class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
-    """Finds good settings of an estimator that can be trained in steps, and trains none twice.
+    """Finds a good config of an estimator that can be trained in steps, and trains none twice.
 
     >>> from lastarm import LogUniform
     >>> from sklearn.datasets import load_digits
@@ -87,50 +87,64 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     >>> halving.n_candidates_, halving.n_resources_, halving.spent_.pulls
     ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
 
-    All `n_arms` settings are trained a little, the worse half is dropped, and the rest goes on
-    from where it is. `budget` is the total of pulls: passes over the data, trees or iterations,
-    whatever the estimator can do (see `lastarm.trainers.estimators.Estimator`). Left out, it is
-    4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every setting has 4 pulls at first. Where
-    `param_distributions` (lists, lastarm's or scipy's distributions) hold fewer settings than
-    `n_arms`, all of them are tried, with a warning.
+    All configs are trained a little, the best 1/eta of them are kept, and these continue from
+    where they are.
 
-    `max_pulls` is the most that one setting is worth training for, where that is known. Then
-    `HorizonHalving` decides, which finds better settings with it, and the budget is a fifth of
-    training all of them so far, unless it is given. Else it is the paper's `SuccessiveHalving`.
-    `policy` is the name of another policy, to which these numbers are given (a `max_pulls` that is
-    left out is an even share of the budget among the rungs), or one of `lastarm`'s with numbers of
-    its own.
+    - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. See
+      `lastarm.trainers.estimators.Estimator` for what a pull is.
+    - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
+      or scipy.
+    - `n_arms`: the number of configs to try, 32 if it is left out. If there are fewer, all are
+      tried, with a warning.
+    - `budget`: the total number of pulls over all configs: passes over the data, trees or
+      iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
+      has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes.
+    - `max_pulls`: the most pulls that one config is worth, if that is known. With it, the default
+      policy is `HorizonHalving`, which then finds better configs; without it, it is the paper's
+      `SuccessiveHalving`.
+    - `policy`: the name of another policy, which gets these numbers (`max_pulls` left out means an
+      even share of the budget among the rungs), or a policy with numbers of its own, and then
+      none of these numbers may be given.
+    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
+    - `validation`: the share of the rows that configs are judged by.
+    - `cv`: folds to judge configs by, instead of `validation`. A pull then trains the models of
+      all folds.
+    - `scoring`: the name of a scorer, or a function of (estimator, X, y). Left out, it is the
+      estimator's own `score`.
+    - `refit`: with True the best config is trained on all rows, with as many pulls as it had in
+      the search; "keep" keeps the model that the search trained, at no further cost; with False
+      there is no model.
+    - `n_jobs`: the number of worker processes, or of threads in the kernel; −1 means one for each
+      core. It does not change the answer.
+    - `random_state`: all randomness is derived from it.
+    - `error_score`: the score of configs that raise; with "raise" their error ends the search.
+    - `verbose`: whether to show progress.
 
-    A setting is judged by `validation` of the rows, or with `cv` by folds, a pull then being one
-    of every fold's model. `scoring` is a scorer's name or a function of (estimator, X, y); left
-    out, it is the estimator's own `score`. There is no TEST part here: keep one of your own.
+    No rows are set apart for a final test: keep some of your own.
 
-    With refit=True the winner is trained on all rows, for as many pulls as the search gave it.
-    refit="keep" keeps the very model that the search trained, at no further cost, and False none.
+    All configs of an SGDClassifier or SGDRegressor (or of a Pipeline that ends in one) advance
+    together in one kernel, which needs `lastarm[batched]`. It supports every loss of a classifier
+    except those for regression, and the squared error of a regressor; the l2 penalty or none;
+    constant, inverse-scaling and "optimal" learning rates; and dense rows. It makes the same steps
+    as scikit-learn, over rows in an order that all configs share. Other configs are trained one at
+    a time, and `verbose` says why. Ctrl-C ends the search with the best config so far, and with a
+    warning.
 
-    All settings of an SGDClassifier or SGDRegressor (or of a Pipeline that ends in one) advance
-    together in one kernel, which needs `lastarm[batched]`. It knows every loss of a classifier but
-    those for regression, and of a regressor the squared error; the l2 penalty or none; constant,
-    inverse-scaling and "optimal" steps; dense rows. It makes scikit-learn's own steps, over rows
-    in an order that all settings share. Other settings are trained one at a time, and `verbose`
-    says why.
+    After `fit` there are `best_params_`, `best_score_` (higher is better), `best_index_`,
+    `best_estimator_`, `scorer_`, `n_splits_`, `refit_time_`, `multimetric_` and `cv_results_`, as
+    in scikit-learn's own searches; `classes_`, `n_features_in_` and `feature_names_in_` of the
+    model; and
 
-    A setting that raises is out, and has `error_score`; with "raise" its error ends the search.
-    Ctrl-C ends it with the best so far, and with a warning. `n_jobs` are worker processes (−1: one
-    for each core), or threads of the kernel, which change nothing about the answer; `verbose`
-    shows the progress.
+    - `n_resources_`: the numbers of pulls at which configs were compared.
+    - `n_candidates_`: how many configs were compared at each.
+    - `n_iterations_`: how many such numbers there are.
+    - `spent_`: what the search cost.
+    - `result_`: the whole result.
 
-    After `fit` there are, as in scikit-learn's own searches, `best_params_`, `best_score_` (higher
-    is better), `best_index_`, `best_estimator_`, `scorer_`, `n_splits_`, `refit_time_`,
-    `multimetric_` and `cv_results_`; `n_resources_`, the levels in pulls at which settings were
-    compared, `n_candidates_`, how many were, and `n_iterations_`; `spent_`, what the search has
-    cost; and `result_`, all of it. `classes_`, `n_features_in_` and `feature_names_in_` are the
-    model's.
-
-    Row i of `cv_results_` is arm i as it was seen last: after `n_resources` pulls in all, at level
-    `iter` of `n_resources_` (0 and −1 if it was never pulled). The ranks put the recommended arm
-    first, then those that came further, and compare scores only among equals in that. The times
-    are all that the arm took so far, a fold.
+    Row i of `cv_results_` is arm i as it was observed last: after `n_resources` pulls in all, at
+    place `iter` of `n_resources_` (0 and −1 if it was never pulled). The ranks put the recommended
+    arm first, then arms with more pulls, and compare scores only among arms with equal pulls. The
+    times are totals of the arm so far, divided by the number of folds.
     """
 
     def __init__(
@@ -138,11 +152,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         estimator: Any,
         param_distributions: Space,
         *,
-        n_arms: int = 32,
+        n_arms: int | None = None,
         budget: int | None = None,
         max_pulls: int | None = None,
         policy: Policy | str | None = None,
-        eta: Number = 2,
+        eta: Number | None = None,
         validation: float = 0.2,
         cv: Any = None,
         scoring: str | Callable[..., float] | None = None,
@@ -169,7 +183,10 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> HalvingSearch:
-        """Search, and train the best found as `refit` says."""
+        """Search, and then train the best config on all rows, unless `refit` says otherwise.
+
+        - `X`, `y`: the rows and their targets.
+        """
         self._check_choices()
         y = None if y is None else np.asarray(y)
         if y is not None and y.ndim == 2 and not get_tags(self.estimator).target_tags.multi_output:
@@ -190,9 +207,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         )
         self.n_splits_ = len(trainer.splits)
         if self.refit == "keep" and self.n_splits_ > 1:
-            raise InvalidArgument(
-                f'refit="keep" will not do with {self.n_splits_} folds: there is a model for each '
-                "of them. Use refit=True, or `validation` in place of `cv`."
+            raise InvalidArgument.of(
+                "refit",
+                self.refit,
+                f"there are {self.n_splits_} folds, each with a model of its own",
+                "Use refit=True, or `validation` instead of `cv`",
             )
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
         self.multimetric_ = False
@@ -208,7 +227,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         workers = 1 if self.n_jobs is None else self.n_jobs
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
-        workers = whole_number("workers", workers, 1, "how many settings are trained at a time")
+        workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
         batched = batched_sgd_or_reason(trainer, configs, threads=workers)
         arms: Trainer[Any] | BatchedTrainer[Any, Any] = FoldByFold(trainer)
         if not isinstance(batched, str):
@@ -247,7 +266,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             began, pulls = perf_counter(), int(self.cv_results_["n_resources"][best])
             config, own_seed = configs[best], arm_seed(seed, best)
             if self.refit == "keep":
-                # One that cannot be pickled is gone with its worker, and is trained again.
+                # A state that cannot be pickled was lost with its worker: train it again.
                 state = self.result_.state or trained_alone(arms, config, own_seed, pulls)
                 self.best_estimator_ = state.model
             else:
@@ -263,12 +282,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
 
     @_if_the_model_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
-        """What the best model gives as probabilities of the classes."""
+        """The probabilities of the classes, by the best model."""
         return self._best("predict_proba").predict_proba(X)
 
     @_if_the_model_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> Any:
-        """The logarithms of these."""
+        """The logarithms of the probabilities of the classes."""
         return self._best("predict_log_proba").predict_log_proba(X)
 
     @_if_the_model_has("decision_function")
@@ -292,7 +311,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         return self._best("inverse_transform").inverse_transform(X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """What `scoring` says of the best model on these rows: higher is better."""
+        """The score of the best model on these rows: higher is better."""
         best = self._best("score")
         return float(self.scorer_(best, X) if y is None else self.scorer_(best, X, y))
 
@@ -331,19 +350,26 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _check_choices(self) -> None:
         if self.refit not in (True, False, "keep"):
-            raise InvalidArgument(
-                f"refit={self.refit!r} will not do: True trains the best on all rows, "
-                '"keep" keeps the model that the search trained, and False none.'
+            raise InvalidArgument.of(
+                "refit",
+                self.refit,
+                'True trains the best config on all rows, "keep" keeps the model that the search '
+                "trained, and False keeps no model",
+                "Use one of these",
             )
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise InvalidArgument(
-                f"error_score={self.error_score!r} will not do: give the score of settings that "
-                'fail, a number, or "raise".'
+            raise InvalidArgument.of(
+                "error_score",
+                self.error_score,
+                "it is the score of configs that fail",
+                'Use a number, or "raise"',
             )
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
-            raise InvalidArgument(
-                f"scoring={self.scoring!r} will not do: settings are compared by one figure. Give "
-                "a scorer's name, or a function of (estimator, X, y)."
+            raise InvalidArgument.of(
+                "scoring",
+                self.scoring,
+                "configs are compared by one number",
+                "Use the name of a scorer, or a function of (estimator, X, y)",
             )
 
 
@@ -357,7 +383,7 @@ def searched(
     error_score: float | Literal["raise"],
     progress: bool,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
-    """The result, and all that was seen of each arm."""
+    """The result, and all losses and failures of each arm."""
     told: list[list[Loss | Failure]] = [[] for _ in configs]
 
     def note(event: Event) -> None:
@@ -380,21 +406,21 @@ def searched(
     except AllArmsFailed as error:
         raise AllFitsFailed(error.causes) from error
     if result.stopped_by == signal.SIGTERM:
-        signal.raise_signal(signal.SIGTERM)  # it was meant for the program, not for the search
+        signal.raise_signal(signal.SIGTERM)  # it is for the whole program, not for the search
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
         warnings.warn(
             f"the search was stopped after {result.spent.pulls} pulls of {policy.budget}; the "
-            "best so far is taken",
+            "best config so far is used",
             stacklevel=4,
         )
     if result.failures:
         causes = Counter(failure.error for failure in result.failures.values())
         shown = "; ".join(f"{error} ({count})" for error, count in causes.most_common(5))
         warnings.warn(
-            f"{len(result.failures)} of {len(configs)} settings failed, and have the score "
-            f'{error_score}: {shown}. See error_score="raise".',
+            f"{len(result.failures)} of {len(configs)} configs failed, and get the score "
+            f'{error_score}: {shown}. Use error_score="raise" to see the first error.',
             FitFailedWarning,
             stacklevel=4,
         )
@@ -404,7 +430,7 @@ def searched(
 def trained_alone(
     trainer: Trainer[Any] | BatchedTrainer[Any, Any], config: Config, seed: int, pulls: int
 ) -> Any:
-    """The state of an arm after so many pulls, trained here and now, and looked at."""
+    """The state of an arm after `pulls` pulls, trained in this process, with its loss computed."""
     alone: Any = Single(cast(Any, trainer)) if is_batched(trainer) else trainer
     state = alone.train(alone.start(config, seed), pulls)
     alone.loss(state)
@@ -412,9 +438,9 @@ def trained_alone(
 
 
 def _raise_again(trainer: Any, config: Config, seed: int, failure: Failure) -> None:
-    """The error of an arm itself: it is trained again, here, since only its words are told."""
+    """Raise the error of an arm again, by training it here: a failure holds only its text."""
     arm, upto = failure.pull.arm, failure.pull.upto
-    if failure.traceback:  # else its worker died, and so might we
+    if failure.traceback:  # else its worker died, and this process might die too
         try:
             trained_alone(trainer, config, arm_seed(seed, arm), upto)
         except SystemExit as end:

@@ -1,4 +1,4 @@
-"""Domains: the values that one hyperparameter may take, and how likely each is."""
+"""Domains: the values that one parameter may take, and how likely each is."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from math import exp, floor, inf, isfinite, isnan, log, nan
-from numbers import Real
+from math import exp, floor, isfinite, isnan, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.arguments import whole_number
+from lastarm.arguments import as_float, whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.space.values import as_json, identity, plain
+from lastarm.plain import as_python, described, identity, readable
 
 
 class Domain(ABC):
-    """The values that one hyperparameter may take."""
+    """The values that one parameter may take."""
 
     __slots__ = ()
 
@@ -36,6 +35,10 @@ class Domain(ABC):
     def describe(self) -> dict[str, Any]:
         """The domain as JSON; domains that differ are described differently."""
 
+    def recalled(self, written: Any) -> list[Any]:
+        """Its values that `readable` writes like this: one, none or several."""
+        return [written] if type(written) in (int, float, list) else []
+
 
 class Finite(Domain):
     """A domain whose values can be counted."""
@@ -51,6 +54,10 @@ class Finite(Domain):
     def values(self) -> list[Any]:
         """All values, in order."""
 
+    def recalled(self, written: Any) -> list[Any]:
+        """Its values that are written like this."""
+        return [v for v in self.values() if identity(readable(v)) == identity(written)]
+
     def weights(self) -> NDArray[np.float64]:
         """How likely each of `values()` is."""
         return np.full(self.size, 1 / self.size)
@@ -58,7 +65,9 @@ class Finite(Domain):
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Domain):
-    """A number between `low` and `high`, each equally likely.
+    """A number between two ends, each equally likely.
+
+    - `low`, `high`: the ends, two finite numbers.
 
     >>> Uniform(0, 1).sample(np.random.default_rng(0))
     0.6369616873214543
@@ -78,10 +87,16 @@ class Uniform(Domain):
         """Its ends."""
         return {"uniform": [self.low, self.high]}
 
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
+
 
 @dataclass(frozen=True, slots=True)
 class LogUniform(Domain):
-    """A number between `low` and `high`, each order of magnitude equally likely.
+    """A number between two ends, each order of magnitude equally likely.
+
+    - `low`, `high`: the ends, two finite numbers above 0.
 
     >>> random = np.random.default_rng(0)
     >>> [f"{LogUniform(1e-5, 1e-1).sample(random):.0e}" for _ in range(4)]
@@ -94,9 +109,8 @@ class LogUniform(Domain):
     def __post_init__(self) -> None:
         _set_ends(self, "LogUniform", self.low, self.high)
         if self.low <= 0:
-            raise InvalidArgument(
-                f"LogUniform: low={self.low!r} will not do: a log scale begins above 0. "
-                "Give a positive low, or use Uniform."
+            raise InvalidArgument.of(
+                "low", self.low, "a LogUniform begins above 0", "Use a positive low, or Uniform"
             )
 
     def sample(self, random: np.random.Generator) -> float:
@@ -108,13 +122,19 @@ class LogUniform(Domain):
         """Its ends."""
         return {"log-uniform": [self.low, self.high]}
 
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
+
 
 @dataclass(frozen=True, slots=True)
 class Integer(Finite):
-    """A whole number from `low` to `high`, both included.
+    """A whole number between two ends, both included.
 
-    Each is equally likely; with `log`, each order of magnitude is: the number is a log-uniform
-    one between low - ½ and high + ½, rounded, so that k has a weight of log (k + ½) / (k - ½).
+    - `low`, `high`: the ends, two whole numbers.
+    - `log`: with True each order of magnitude is equally likely, not each number. The number is
+      then a log-uniform one between low - ½ and high + ½, rounded, so that k has a weight of
+      log (k + ½) / (k - ½).
 
     >>> Integer(1, 4, log=True).weights().round(2).tolist()
     [0.5, 0.23, 0.15, 0.11]
@@ -126,8 +146,8 @@ class Integer(Finite):
 
     def __post_init__(self) -> None:
         least = 1 if self.log else -(2**63)
-        low = whole_number("Integer's low", self.low, least, "the least of its values")
-        high = whole_number("Integer's high", self.high, low, "the greatest of its values")
+        low = whole_number("low", self.low, least, "the least value of an Integer")
+        high = whole_number("high", self.high, low, "the greatest value of an Integer")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "log", bool(self.log))
@@ -160,10 +180,16 @@ class Integer(Finite):
         """Its ends and its scale."""
         return {"integer": [self.low, self.high]} | ({"log": True} if self.log else {})
 
+    def recalled(self, written: Any) -> list[int]:
+        """The number itself."""
+        return [written] if type(written) is int and self.low <= written <= self.high else []
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Choice(Finite):
-    """One of the options, each equally likely. An option given twice is kept once.
+    """One of several options, each equally likely.
+
+    - `options`: any values. An option that is given twice is kept once.
 
     >>> Choice("relu", "tanh", "relu")
     Choice('relu', 'tanh')
@@ -175,12 +201,16 @@ class Choice(Finite):
 
     def __init__(self, *options: Any) -> None:
         if not options:
-            raise InvalidArgument("Choice() has no options. Give at least one.")
-        options = tuple(plain(option) for option in options)
+            raise InvalidArgument(
+                "Choice() has no options. Use at least one.", argument="options", given=options
+            )
+        options = tuple(as_python(option) for option in options)
         if any(isinstance(option, float) and isnan(option) for option in options):
             raise InvalidArgument(
-                f"Choice{reprlib.repr(options)} has the option nan, which equals nothing, not "
-                "even itself. Give None or a string in its place."
+                f"Choice{reprlib.repr(options)} has the option nan, which does not equal "
+                "anything, not even itself. Use None or a string in its place.",
+                argument="options",
+                given=options,
             )
         distinct: dict[Hashable, Any] = {}
         for option in options:
@@ -200,12 +230,12 @@ class Choice(Finite):
         return self.options[int(random.integers(len(self.options)))]
 
     def values(self) -> list[Any]:
-        """The options, as they were given."""
+        """The options, in the order in which they were given."""
         return list(self.options)
 
     def describe(self) -> dict[str, Any]:
         """Its options."""
-        return {"choice": [as_json(option) for option in self.options]}
+        return {"choice": [described(option) for option in self.options]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +245,11 @@ class Constant(Finite):
     value: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", plain(self.value))
+        object.__setattr__(self, "value", as_python(self.value))
         if isinstance(self.value, float) and isnan(self.value):
             raise InvalidArgument(
-                "nan will not do as a value: it equals nothing, not even itself. Give None or a "
-                "string in its place, or set it in the trainer."
+                "nan is not valid as a value, because it does not equal anything, not even "
+                "itself. Use None or a string in its place, or set it in the trainer."
             )
 
     @property
@@ -237,14 +267,14 @@ class Constant(Finite):
 
     def describe(self) -> dict[str, Any]:
         """The value."""
-        return {"constant": as_json(self.value)}
+        return {"constant": described(self.value)}
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution(Domain):
-    """A frozen distribution of scipy.stats, or anything else with `rvs(random_state=...)`.
+    """A frozen distribution of scipy.stats, or another object with `rvs(random_state=...)`.
 
-    Its values are not counted, even when it is discrete, so it may give one to several arms.
+    Its values are not counted, even if it is discrete, so several arms may get the same one.
     """
 
     frozen: Any
@@ -252,37 +282,37 @@ class Distribution(Domain):
     def __post_init__(self) -> None:
         try:
             value = self.sample(np.random.default_rng(0))
-        except Exception as error:  # whatever a foreign distribution does, it cannot be drawn from
+        except Exception as error:  # other packages raise anything
             reason = " ".join(str(error).split())
         else:
             if not (isinstance(value, float) and isnan(value)):
                 return
             reason = "it gives nan"
         raise InvalidArgument(
-            f"{self.frozen!r} cannot be drawn from: {reason}. Give a frozen distribution, such as "
-            "scipy.stats.loguniform(1e-5, 1e-1), with arguments that are in its domain."
+            f"no value can be drawn from {self.frozen!r}: {reason}. Use a frozen distribution, "
+            "such as scipy.stats.loguniform(1e-5, 1e-1), with arguments that it accepts."
         )
 
     def sample(self, random: np.random.Generator) -> Any:
         """One value; a list, if the distribution is of vectors."""
         value = self.frozen.rvs(random_state=random)
-        return value.tolist() if isinstance(value, np.ndarray) else plain(value)
+        return value.tolist() if isinstance(value, np.ndarray) else as_python(value)
 
     def describe(self) -> dict[str, Any]:
         """Its name and arguments."""
         dist = getattr(self.frozen, "dist", self.frozen)
-        described = {
+        said = {
             "distribution": getattr(dist, "name", repr(dist)),
-            "args": as_json(list(getattr(self.frozen, "args", ()))),
-            "kwds": {k: as_json(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
+            "args": described(list(getattr(self.frozen, "args", ()))),
+            "kwds": {k: described(v) for k, v in getattr(self.frozen, "kwds", {}).items()},
         }
         if hasattr(dist, "xk"):  # rv_discrete(values=(xk, pk)) has no other name
-            described |= {"xk": as_json(list(dist.xk)), "pk": as_json(list(dist.pk))}
-        return described
+            said |= {"xk": described(list(dist.xk)), "pk": described(list(dist.pk))}
+        return said
 
 
 def as_domain(name: str, value: Any) -> Domain:
-    """What a parameter is drawn from, in the words of a space."""
+    """The domain that a space gives for one parameter, or what stands for one."""
     try:
         match value:
             case Domain():
@@ -295,26 +325,24 @@ def as_domain(name: str, value: Any) -> Domain:
             return Distribution(value)
         return Constant(value)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{name}: {error}") from None
+        raise InvalidArgument(f"{name}: {error}", argument=name, given=value) from None
 
 
 def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:
     """The ends as floats, if they are finite and in order."""
     for name, value in (("low", low), ("high", high)):
-        try:
-            end = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
-        except OverflowError:
-            end = inf
+        end = as_float(value)
         if not isfinite(end):
-            raise InvalidArgument(
-                f"{kind}: {name}={reprlib.repr(value)} will not do: it is an end of the interval. "
-                "Give a finite number."
+            raise InvalidArgument.of(
+                name, value, f"it is an end of a {kind}", "Use a finite number"
             )
         object.__setattr__(domain, name, end)
     if domain.low >= domain.high:
-        raise InvalidArgument(
-            f"{kind}: low={low!r} and high={high!r} will not do: low is to be below high. "
-            "Exchange them, or give a value that does not vary as it is, without a domain."
+        raise InvalidArgument.of(
+            "high",
+            high,
+            f"a {kind} has its low end, here {low!r}, below its high end",
+            "Exchange the ends, or give a value that does not vary without a domain",
         )
 
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
+from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.space.domains import Constant
 from lastarm.space.spaces import SHUFFLED, AnyOf, Configs, Grid, Space
-from lastarm.space.values import config_identity
 
 
 def draw(
     space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any]] = ()
 ) -> list[dict[str, Any]]:
-    """The configs of all arms: those to `include` first, then drawn ones.
+    """The configs of all arms.
 
-    A space maps the name of each parameter to a domain; to a list, tuple, range or 1-d array,
-    which is a choice among its items; to a frozen distribution of scipy.stats; or to anything
-    else, which is what every arm gets.
+    - `space`: maps the name of each parameter to a domain; to a list, tuple, range or 1-d array,
+      which is a choice among its items; to a frozen distribution of scipy.stats; or to any other
+      value, which every arm then gets.
+    - `arms`: the number of configs.
+    - `seed`: all randomness is derived from it.
+    - `include`: configs that come first, as they are. Each has exactly the names of the space. One
+      that is given twice counts once.
 
     >>> from lastarm.space import Integer, LogUniform
     >>> space = {"lr": LogUniform(1e-5, 1e-1), "layers": Integer(1, 6), "act": ["relu", "tanh"]}
@@ -29,8 +32,8 @@ def draw(
     >>> few == many[:2]
     True
 
-    A mapping that has only so many configs gives each of them once. In a list of mappings, each
-    arm draws a mapping first, equally likely among those that have configs left.
+    If the configs of a mapping can be counted, each is drawn once. In a list of mappings, each arm
+    draws a mapping first, each equally likely among those that have configs left.
 
     >>> kernels = [{"kernel": "linear"}, {"kernel": "rbf", "gamma": [0.1, 1.0]}]
     >>> for config in draw(kernels, arms=3, seed=0):
@@ -39,30 +42,32 @@ def draw(
     {'kernel': 'linear'}
     {'kernel': 'rbf', 'gamma': 0.1}
 
-    A list of mappings that leave nothing to draw is taken as `Configs`. An included config is
-    taken as it is, has the names of one of the mappings, and counts once if it is given twice.
+    A list of mappings without anything to draw is taken as `Configs`.
     """
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     read = _read(space)
     first: dict[Hashable, dict[str, Any]] = {}
     if not isinstance(include, Sequence):
-        raise InvalidArgument(
-            f"include={reprlib.repr(include)} will not do: give a list of configs, or leave it "
-            "out."
+        raise InvalidArgument.of(
+            "include", include, "it is a list of configs", "Use a list of dicts, or leave it out"
         )
     for number, config in enumerate(include):
         if not isinstance(config, Mapping) or all(config.keys() != p.keys() for p in read.parts):
-            names = {", ".join(part) or "of none" for part in read.parts}
-            raise InvalidArgument(
-                f"include[{number}]={reprlib.repr(config)} will not do: a config of this space "
-                f"has the names {' or '.join(sorted(names)[:3])}. Give exactly these."
+            names = {", ".join(part) or "(none)" for part in read.parts}
+            raise InvalidArgument.of(
+                f"include[{number}]",
+                config,
+                f"a config of this space has the names {' or '.join(sorted(names)[:3])}",
+                "Use exactly these",
             )
         first.setdefault(config_identity(config), dict(config))
     if len(first) > arms:
-        raise InvalidArgument(
-            f"include has {len(first)} configs, but there are arms={arms}: raise the arms to "
-            f"{len(first)}, or include fewer."
+        raise InvalidArgument.of(
+            "arms",
+            arms,
+            f"there are {len(first)} configs to include",
+            f"Use at least {len(first)} arms, or include fewer configs",
         )
     drawn = list(first.values())
     most = len(first) + (arms if read.size is None else read.size)
@@ -70,9 +75,11 @@ def draw(
         drawn += islice(read.configs(seed, set(first)), arms - len(first))
         most = len(drawn)
     if most < arms:
-        raise InvalidArgument(
-            f"arms={arms} will not do: the space has {most} config{'s' * (most > 1)}, and none is "
-            f"drawn twice. Draw at most {most}, or widen the space."
+        raise InvalidArgument.of(
+            "arms",
+            arms,
+            f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice",
+            f"Use at most {most}, or a wider space",
         )
     return drawn
 
@@ -80,7 +87,7 @@ def draw(
 def spare(
     space: Space, configs: Sequence[Mapping[str, Any]], count: int, seed: int
 ) -> list[dict[str, Any]]:
-    """What more arms would draw after these `configs`: so many, or as many as there are.
+    """What `count` more arms would draw after these `configs`, or as many as there are.
 
     >>> space = {"act": ["relu", "tanh", "gelu"]}
     >>> spare(space, draw(space, arms=2, seed=0), 5, seed=0) == draw(space, arms=3, seed=0)[2:]
@@ -91,10 +98,30 @@ def spare(
     return list(islice(others, count))
 
 
-def size(space: Space) -> int | None:
-    """How many configs a space has, None when they are not counted.
+def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The config of a space that a journal has in `readable` form, with the values of the space.
 
-    What several mappings of a list share is counted for each of them, though it is drawn once.
+    It is None if there is no such config in the space, or if there are several.
+
+    >>> recalled({"act": [max, min], "rate": 0.5}, {"act": "builtins.min", "rate": 0.5})
+    {'act': <built-in function min>, 'rate': 0.5}
+    """
+    read, found = _read(space), []
+    if isinstance(read, Configs):
+        same = fingerprint(written)
+        found = [dict(config) for config in read.parts if fingerprint(readable(config)) == same]
+    else:
+        for part in read.parts:
+            values = {name: part[name].recalled(written.get(name)) for name in part}
+            if part.keys() == written.keys() and all(len(each) == 1 for each in values.values()):
+                found.append({name: each[0] for name, each in values.items()})
+    return found[0] if len(found) == 1 else None
+
+
+def size(space: Space) -> int | None:
+    """The number of configs in a space; None if they cannot be counted.
+
+    A config that several mappings of a list share is counted for each of them, but drawn once.
 
     >>> from lastarm.space import Integer
     >>> size({"layers": Integer(1, 6), "act": ["relu", "tanh"], "epochs": 10})
@@ -104,7 +131,7 @@ def size(space: Space) -> int | None:
 
 
 def describe(space: Space) -> dict[str, Any]:
-    """A space as JSON, for people to read; spaces that differ are described differently.
+    """A space as JSON for people to read. Spaces that differ are described differently.
 
     >>> from lastarm.space import Integer
     >>> describe({"layers": Integer(1, 6, log=True), "act": ["relu", max], "epochs": 10})
@@ -115,7 +142,7 @@ def describe(space: Space) -> dict[str, Any]:
 
 
 def domains(space: Space) -> dict[str, Any]:
-    """The same, but nothing of listed configs: there may be many, and telling them takes time."""
+    """Like `describe`, but empty for listed configs: there may be many, and that takes time."""
     read = _read(space)
     return {} if isinstance(read, Configs) else read.describe()
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.plain import fingerprint
+from lastarm.plain import config_identity, described, fingerprint
 from lastarm.space.domains import Choice, Domain, Finite, Integer, as_domain
-from lastarm.space.values import as_json, config_identity
 
 Part = dict[str, Domain]
-SHUFFLED = 2**20  # a mapping with more configs than this is not put in order as a whole
+SHUFFLED = 2**20  # a mapping with more configs than this is not shuffled as a whole
 
 
 class AnyOf:
@@ -27,7 +26,7 @@ class AnyOf:
     def __init__(self, mappings: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         if isinstance(mappings, Mapping):
             mappings = [mappings]
-        _require_mappings("a space", mappings)
+        _require_mappings("space", mappings)
         self.parts: list[Part] = [
             {as_name(name): as_domain(name, value) for name, value in mapping.items()}
             for mapping in mappings
@@ -58,11 +57,12 @@ class AnyOf:
 
 
 class Grid:
-    """All combinations of the values of a mapping, or of each of several.
+    """All combinations of the values of the parameters.
 
-    Choices give all their values, and so do integers. With `samples`, so many values of each
-    other domain are tried, and of integers no more than that: the paper's "4 samples of each".
-    They depend on the seed and the name.
+    - `space`: a mapping of names to domains, or a list of such mappings.
+    - `samples`: how many values of each continuous domain are tried, and at most how many of each
+      integer: the paper's "4 samples of each". They depend on the seed and the name. Left out,
+      all values are tried, and continuous domains are refused.
 
     >>> from lastarm.space import LogUniform, draw, size
     >>> grid = Grid({"lr": LogUniform(1e-5, 1e-1), "layers": [1, 2, 3]}, samples=4)
@@ -71,7 +71,7 @@ class Grid:
     >>> [config["layers"] for config in draw(grid, arms=12, seed=0)].count(3)
     4
 
-    Arms get the combinations in a random order, so that few arms see some of everything.
+    Arms get the combinations in a random order, so that also a few arms cover the whole grid.
     """
 
     def __init__(
@@ -87,8 +87,10 @@ class Grid:
         for name, domain in (item for part in self.parts for item in part.items()):
             if samples is None and domain.size is None:
                 raise InvalidArgument(
-                    f"{name}: a grid has all values, and there is no end of those of {domain}. "
-                    "Give Grid(..., samples=k) to try k of them, or list the ones to try."
+                    f"{name}: a grid tries all values, and {domain} has no end of them. Use "
+                    "Grid(..., samples=k) to try k of them, or list the ones to try.",
+                    argument=name,
+                    given=domain,
                 )
 
     @property
@@ -127,13 +129,15 @@ class Grid:
 class Configs:
     """Exactly these configs, in this order, with every value taken as it is.
 
+    - `configs`: a list of mappings of names to values.
+
     >>> from lastarm.space import draw
     >>> draw(Configs([{"layers": [64, 64]}, {"layers": [128]}]), arms=2, seed=0)
     [{'layers': [64, 64]}, {'layers': [128]}]
     """
 
     def __init__(self, configs: Sequence[Mapping[str, Any]]) -> None:
-        _require_mappings("the configs of a search", configs)
+        _require_mappings("configs", configs)
         self.parts = [{as_name(name): config[name] for name in config} for config in configs]
 
     @property
@@ -143,7 +147,7 @@ class Configs:
 
     def describe(self) -> dict[str, Any]:
         """Their number and checksum: there may be many."""
-        return {"configs": self.size, "sha256": fingerprint(as_json(self.parts))}
+        return {"configs": self.size, "sha256": fingerprint(described(self.parts))}
 
     def configs(self, seed: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
         """The configs, without those that were `seen`."""
@@ -151,34 +155,38 @@ class Configs:
 
 
 Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+"""What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
 
 
 def as_name(name: Any) -> str:
-    """The name of a parameter, if it will do as one."""
+    """The name of a parameter, if it is a valid one."""
     if (
         not isinstance(name, str)
         or not 1 <= len(name) <= 128
         or any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
     ):
         raise InvalidArgument(
-            f"{reprlib.repr(name)} will not do as the name of a parameter. Give a string of 1 to "
-            "128 characters without line breaks or other control characters."
+            f"{reprlib.repr(name)} is not valid as the name of a parameter. Use a string of 1 to "
+            "128 characters, without line breaks or other control characters.",
+            argument="name",
+            given=name,
         )
     return name
 
 
-def _require_mappings(what: str, given: Any) -> None:
-    if not isinstance(given, Sequence) or not all(isinstance(item, Mapping) for item in given):
-        raise InvalidArgument(
-            f"{reprlib.repr(given)} will not do as {what}: give a dict of names and values, or a "
-            "list of such dicts."
+def _require_mappings(name: str, given: Any) -> None:
+    mappings = isinstance(given, Sequence) and all(isinstance(item, Mapping) for item in given)
+    if not mappings or not given:
+        raise InvalidArgument.of(
+            name,
+            given,
+            "it is a dict of names and values, or a list of one or more such dicts",
+            'Use, for example, {"lr": LogUniform(1e-5, 1e-1)}',
         )
-    if not given:
-        raise InvalidArgument(f"an empty list will not do as {what}: give at least one dict.")
 
 
 def generator(seed: int, *purpose: int | str) -> np.random.Generator:
-    """Random numbers for one purpose, which those for another have nothing to do with."""
+    """Random numbers for one purpose, independent of those for any other."""
     return np.random.default_rng(int(fingerprint([seed, *purpose]), 16))
 
 
@@ -189,7 +197,7 @@ def count_of(part: Part) -> int | None:
 
 
 def configs_of(part: Part, seed: int, which: int, seen: set[Hashable]) -> Iterator[dict[str, Any]]:
-    """The configs of a mapping; when it has only so many, each unless it was `seen`."""
+    """The configs of a mapping; if they can be counted, each once, unless it was `seen`."""
     total = count_of(part)
     if total is None:
         yield from _independent(part, seed, which)
@@ -206,7 +214,7 @@ def configs_of(part: Part, seed: int, which: int, seen: set[Hashable]) -> Iterat
 
 
 def _independent(part: Part, seed: int, which: int) -> Iterator[dict[str, Any]]:
-    """Draws without end; a parameter's do not depend on what other parameters there are."""
+    """Draws without end. Those of a parameter do not depend on the other parameters."""
     streams = {name: generator(seed, which, name) for name in part}
     while True:
         yield {name: domain.sample(streams[name]) for name, domain in part.items()}

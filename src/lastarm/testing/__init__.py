@@ -1,4 +1,4 @@
-"""The laws: what every policy, trainer and runner obeys, as checks that anybody can run.
+"""The laws that every policy, trainer and runner obeys, as checks that anybody can run.
 
     from lastarm.testing import policy_checks
 
@@ -6,9 +6,9 @@
     def test_my_policy(check):
         check(MyPolicy)
 
-A check takes what makes a policy (or a trainer, or a runner), tries it on many small games in
-which losses often tie, fail or diverge, and raises an AssertionError that shows the game where a
-law is broken.
+A check takes a function that makes a policy (or a trainer, or a runner). It plays many small games
+in which losses often tie, fail or diverge. If a law is broken, it raises an AssertionError that
+shows the game. Tests of single policies, trainers or runners belong in `tests/`, not here.
 """
 
 from lastarm.testing.policies import policy_checks

@@ -1,4 +1,4 @@
-"""Small games on which the laws of policies are tried: losses tie often, fail and diverge."""
+"""Small games for the laws of policies: losses often tie, fail and diverge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 27)
 
 @dataclass(frozen=True)
 class Game:
-    """Some arms, a budget, and a table of what becomes of every pull."""
+    """Some arms, a budget, and a table with the outcome of every pull."""
 
     make: MakePolicy
     arms: int
@@ -38,7 +38,7 @@ class Game:
         return self.make(self.arms, self.budget)
 
     def answer(self, pull: Pull) -> Told:
-        """What the policy is told of a pull."""
+        """What the policy is told about a pull."""
         row = self.outcomes[pull.arm]
         loss = row[pull.upto % len(row)]
         return Failure(pull, "it fails in this game") if loss is None else Loss(pull, loss)
@@ -53,7 +53,8 @@ class Game:
     ) -> list[Pull | Told]:
         """Everything asked and told to the end, with `width` pulls in flight at a time.
 
-        `pick(k)` says which of k pulls in flight is told next; a game that was `begun` goes on.
+        `pick(k)` says which of k pulls in flight is told next; `begun` is the beginning of a game
+        that continues here.
         """
         history = list(begun)
         told = {event.pull for event in history if not isinstance(event, Pull)}
@@ -70,7 +71,7 @@ class Game:
 
 
 def games(make: MakePolicy, outcomes: Sequence[float | None] = ANY) -> Iterator[Game]:
-    """Many small games for a policy, from the least budget that it takes upwards."""
+    """Many small games for a policy, with its least budget and larger ones."""
     for seed, arms in enumerate(SIZES):
         try:
             make(arms, 1)

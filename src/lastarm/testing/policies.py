@@ -26,7 +26,7 @@ def check_the_budget_is_never_exceeded(make: MakePolicy) -> None:
 
 
 def check_every_pull_is_news(make: MakePolicy) -> None:
-    """A pull brings its arm further than it is; an arm has one pull in flight at most."""
+    """A pull asks for more than the arm has; an arm has at most one pull in flight."""
     for game in games(make):
         level: dict[int, int] = {}
         in_flight: set[int] = set()
@@ -61,13 +61,13 @@ def check_asking_n_at_once_is_asking_one_n_times(make: MakePolicy) -> None:
 
 
 def check_an_ask_that_gives_nothing_changes_nothing(make: MakePolicy) -> None:
-    """Impatience is harmless."""
+    """Asking too early is harmless."""
     for game in games(make):
         patient, impatient = game.begin(), game.begin()
 
         def pick(_: int, impatient: Policy = impatient, game: Game = game) -> int:
             assert impatient.ask(0) == [], game
-            for _ in range(2):  # all that there is has been asked, so there is no more
+            for _ in range(2):  # everything was asked for already
                 assert impatient.ask(1) == [], game
             return 0
 
@@ -100,11 +100,11 @@ def _refuses(policy: Policy, event: Told, game: Game) -> None:
         policy.tell(event)
     except NotAsked:
         return
-    raise AssertionError(f"{event} was not awaited, but was taken: {game}")
+    raise AssertionError(f"{event} was not expected, but was accepted: {game}")
 
 
 def check_replay_at_every_prefix_restores_the_state(make: MakePolicy) -> None:
-    """Walked through any beginning of its history, a fresh policy goes on as the first did."""
+    """A new policy that is told any beginning of the history continues as the first one did."""
     for game in games(make):
         policy = game.begin()
         history = game.play(policy)
@@ -120,7 +120,7 @@ def check_replay_at_every_prefix_restores_the_state(make: MakePolicy) -> None:
 
 
 def check_an_arm_that_failed_or_diverged_is_never_pulled_again(make: MakePolicy) -> None:
-    """It is out of the race."""
+    """Such an arm is out."""
     for game in games(make):
         out: set[int] = set()
         for event in game.play(game.begin()):
@@ -177,7 +177,7 @@ def check_ties_go_to_the_lower_arm_number(make: MakePolicy) -> None:
 
 
 def check_ties_at_a_level_go_to_the_lower_arm_number(make: MakePolicy) -> None:
-    """Of two arms with one loss at one level, the lower goes on if the higher does, and wins.
+    """Of two arms with equal losses at a level, the lower survives if the higher one does.
 
     For policies that compare all their arms level by level.
     """
@@ -197,7 +197,7 @@ def check_ties_at_a_level_go_to_the_lower_arm_number(make: MakePolicy) -> None:
 
 
 def check_losses_told_in_any_order_give_the_same_answer(make: MakePolicy) -> None:
-    """Workers that finish in another order change nothing. For synchronous policies."""
+    """The order in which workers finish changes nothing. For synchronous policies."""
     for game in games(make):
         policy = game.begin()
         usual = set(map(repr, game.play(policy)))
@@ -228,9 +228,9 @@ def policy_checks(
 ) -> list[CheckPolicy]:
     """The laws of a policy.
 
-    Some are only of synchronous policies, which wait for a whole round before they decide; some of
-    policies to which only the ranking of losses matters; and one of those that compare all their
-    arms level by level, as Successive Halving does.
+    `synchronous`: the policy waits for a whole round before it decides.
+    `only_ranks`: only the ranking of losses matters to it.
+    `level_by_level`: it compares all its arms level by level, as Successive Halving does.
     """
     return [
         check_the_budget_is_never_exceeded,

@@ -1,4 +1,4 @@
-"""The laws of trainers: what an arm has become depends on its pulls, not on how they came."""
+"""The laws of trainers: what an arm becomes depends on its pulls, not on how they are split."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ SPLITS = ((1, 1), (1, 2), (3, 1), (2, 5))
 def trainer_checks(
     *, seed: int = 0, relative: float = 0.0, saves: bool = True
 ) -> list[CheckTrainer]:
-    """The laws of a trainer, each tried on what makes one and the settings of an arm.
+    """The laws of a trainer. Each is a function of what makes a trainer, and a config.
+
+    - `seed`: the seed of all arms.
+    - `relative`: how much two losses may differ, as a share of each other. 0 means not at all.
+    - `saves`: with False, states need not outlive their process. Use it for a trainer whose states
+      cannot be pickled.
 
     >>> from lastarm import RecordedCurves
     >>> for check in trainer_checks():
     ...     check(lambda: RecordedCurves([[0.9, 0.5, 0.4]]), {"row": 0})
-
-    Losses must be equal to the last bit, or to within `relative` of each other. Without `saves`,
-    states need not outlive their process: say so of a trainer whose states cannot be pickled.
     """
 
     def same(one: float, other: float) -> bool:
@@ -49,7 +51,7 @@ def trainer_checks(
             parts = trainer.train(trainer.train(trainer.start(config, seed), a), b)
             once, twice = _loss(trainer, whole), _loss(trainer, parts)
             assert same(once, twice), (
-                f"the loss after {a + b} pulls is {once}, but after {a} and then {b} it is {twice}"
+                f"the loss after {a + b} pulls is {once}, but after {a}, then {b} it is {twice}"
             )
 
     def check_looking_changes_nothing(make: MakeTrainer, config: Config) -> None:
@@ -58,7 +60,7 @@ def trainer_checks(
             state = trainer.train(trainer.start(config, seed), a)
             looks = [_loss(trainer, state) for _ in range(3)]
             assert all(same(looks[0], look) for look in looks), (
-                f"looked at again and again after {a} pulls, the loss is {looks}"
+                f"after {a} pulls, computed three times, the loss is {looks}"
             )
             if hasattr(trainer, "test"):
                 trainer.test(state)
@@ -66,8 +68,8 @@ def trainer_checks(
             blind = trainer.train(trainer.start(config, seed), a)
             unseen = _loss(trainer, trainer.train(blind, b))
             assert same(looked, unseen), (
-                f"the loss after {a} and then {b} pulls is {unseen}, but if it was also looked at "
-                f"in between it is {looked}"
+                f"the loss after {a} and then {b} pulls is {unseen}, but if it is also computed "
+                f"in between, it is {looked}"
             )
 
     def check_the_same_seed_gives_the_same_losses(make: MakeTrainer, config: Config) -> None:
@@ -80,7 +82,7 @@ def trainer_checks(
                 curves[k].append(_loss(*arms[k]))
         for others in curves[1:]:
             assert all(map(same, curves[0], others)), (
-                f"two arms with the same settings and seed, trained in turn, have the losses "
+                f"two arms with the same config and seed, trained in turn, have the losses "
                 f"{curves[0]} and {others}"
             )
 
@@ -93,13 +95,13 @@ def trainer_checks(
             later, copy = _saved_and_loaded(trainer, state, make)
             there, here = _loss(later, copy), _loss(trainer, state)
             assert same(here, there), (
-                f"the loss after {a} pulls is {here}, but saved and loaded it is {there}"
+                f"the loss after {a} pulls is {here}, but saved and loaded, it is {there}"
             )
             here = _loss(trainer, trainer.train(state, b))
             there = _loss(later, later.train(copy, b))
             assert same(here, there), (
-                f"the loss after {a} and then {b} pulls is {here}, but if it was saved and loaded "
-                f"in between it is {there}"
+                f"the loss after {a} and then {b} pulls is {here}, but if the state is saved and "
+                f"loaded in between, it is {there}"
             )
 
     return [
@@ -116,7 +118,7 @@ def _loss(trainer: Trainer[Any], state: Any) -> float:
 
 
 def _saved_and_loaded(trainer: Any, state: Any, make: MakeTrainer) -> tuple[Any, Any]:
-    """Another trainer, as another process would have it, and the state as it is there."""
+    """Another trainer, as in another process, and the state as it is there."""
     other: Any = make()
     if hasattr(trainer, "save"):
         with tempfile.TemporaryDirectory(prefix="lastarm-") as folder:
@@ -126,6 +128,6 @@ def _saved_and_loaded(trainer: Any, state: Any, make: MakeTrainer) -> tuple[Any,
         return other, pickle.loads(pickle.dumps(state))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise AssertionError(
-            f"a state cannot be pickled: {error}. Give the trainer `save` and `load`, or leave "
+            f"a state cannot be pickled: {error}. Add `save` and `load` to the trainer, or leave "
             "this law out with saves=False."
         ) from error

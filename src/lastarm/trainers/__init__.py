@@ -1,4 +1,10 @@
-"""How an arm is trained and judged: the protocol, and the trainers that come with lastarm."""
+"""How an arm is trained and judged: the protocol, and the trainers that come with lastarm.
+
+One kind of trainer is one file, and `any_trainer.py` turns whatever `search` is given into one of
+them. Estimators have a folder, which is imported only when it is asked for, as it needs
+scikit-learn. Training many arms in one step belongs to `lastarm.batched`; where and when arms are
+trained belongs to `lastarm.runners`.
+"""
 
 from lastarm.trainers.any_trainer import AnyTrainer, as_trainer
 from lastarm.trainers.functions import Functions

@@ -1,4 +1,4 @@
-"""What `search` takes for a trainer, and what it makes of it."""
+"""All that `search` accepts as a trainer, and how it becomes one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ AnyTrainer = (
 
 FORMS = (
     "an object with start(config, seed), train(state, pulls) and loss(state); a generator "
-    "function that yields a loss once a pull; or a pair of functions, "
+    "function that yields a loss for every pull; or a pair of functions, "
     "train(config, state, pulls) and loss(state)"
 )
 
 
 def as_trainer(given: AnyTrainer) -> Trainer[Any]:
-    """`given` as a trainer, in whatever form it comes.
+    """`given` as a trainer.
+
+    - `given`: a trainer or its class, a generator function, or two or three functions.
 
     >>> def descent(config):
     ...     yield from (config["scale"] / pull for pull in range(1, 100))
@@ -33,7 +35,7 @@ def as_trainer(given: AnyTrainer) -> Trainer[Any]:
     0.75
     >>> as_trainer(lambda config: 0.5)
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: lastarm.trainers.any_trainer.<lambda> is a function that ...
+    lastarm.errors.InvalidArgument: lastarm.trainers.any_trainer.<lambda> returns one value, ...
     """
     trainer: Any = given
     if isinstance(given, type) and _is_trainer(given):
@@ -42,7 +44,9 @@ def as_trainer(given: AnyTrainer) -> Trainer[Any]:
         except Exception as error:
             raise InvalidArgument(
                 f"{given.__qualname__} is a class, and {given.__qualname__}() raises "
-                f"{type(error).__name__}: {error}. Give an object of it instead."
+                f"{type(error).__name__}: {error}. Pass an instance instead.",
+                argument="trainer",
+                given=given,
             ) from error
     if _is_trainer(trainer) and not isinstance(trainer, type):
         return cast(Trainer[Any], trainer)
@@ -50,7 +54,7 @@ def as_trainer(given: AnyTrainer) -> Trainer[Any]:
         return Generated(trainer)
     if isinstance(trainer, tuple | list) and len(trainer) in (2, 3):
         return Functions(*trainer)
-    raise InvalidArgument(_the_way_out(trainer))
+    raise InvalidArgument(_refusal(trainer), argument="trainer", given=trainer)
 
 
 def _is_trainer(given: Any) -> bool:
@@ -60,25 +64,24 @@ def _is_trainer(given: Any) -> bool:
 def _is_generator_function(given: Any) -> bool:
     if not callable(given) or isinstance(given, type):
         return False
-    inner = inspect.unwrap(given)  # what a decorator was put around
+    inner = inspect.unwrap(given)  # the function inside of a decorator
     return any(map(inspect.isgeneratorfunction, (inner, type(inner).__call__)))
 
 
-def _the_way_out(given: Any) -> str:
+def _refusal(given: Any) -> str:
     shown = repr(given)[:200]
     if hasattr(given, "fit"):
         return (
-            f"{shown} has `fit`, but a trainer also needs data to train on and to be judged by: "
-            "give Estimator(model, X, y) from lastarm.trainers.estimators, or use "
-            "lastarm.sklearn.HalvingSearch."
+            f"{shown} has `fit`, but a trainer also needs data. Use Estimator(model, X, y) from "
+            "lastarm.trainers.estimators, or lastarm.sklearn.HalvingSearch."
         )
     if inspect.isgenerator(given):
-        return f"{shown} has been called already: give the generator function itself."
+        return f"{shown} is a generator that is running. Pass the generator function itself."
     if callable(given) and not isinstance(given, type):
         return (
-            f"{full_name(given)} is a function that gives one answer, but an arm is trained a "
-            "little at a time: let it `yield` its loss once a pull, or give a pair of functions, "
-            "train(config, state, pulls) and loss(state). If it returns a generator, give "
-            "Generated(function) from lastarm.trainers.generators."
+            f"{full_name(given)} returns one value, but an arm is trained a little at a time. Let "
+            "it `yield` its loss for every pull, or pass a pair of functions, "
+            "train(config, state, pulls) and loss(state). If it returns a generator, pass "
+            "lastarm.Generated(function)."
         )
-    return f"{shown} is no trainer: give {FORMS}."
+    return f"{shown} is not a trainer. Pass {FORMS}."

@@ -1,4 +1,4 @@
-"""A pair of functions as a trainer: one trains, the other looks."""
+"""A pair of functions as a trainer: one trains, the other computes the loss."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ from lastarm.trainers.protocol import Config
 
 
 class NoState(LastarmError, TypeError):
-    """A function that trains gave nothing to go on with. That arm has failed."""
+    """A function that trains returned None instead of a state. That arm has failed.
+
+    `function` is its name.
+    """
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+        super().__init__(
+            f"{function} returned None, but it must return the state to continue from, even if it "
+            "changes the state that it was given"
+        )
 
 
 class FunctionsState(NamedTuple):
-    """An arm's settings and seed, and the state that the user's function returned last."""
+    """An arm's config and seed, and the state that the user's function returned last."""
 
     config: Config
     seed: int
@@ -24,10 +34,12 @@ class FunctionsState(NamedTuple):
 
 
 class Functions:
-    """Arms trained by `train(config, state, pulls)` and judged by `loss(state)`.
+    """Arms that are trained by one function and judged by another.
 
-    `train` is given None as the first state and returns the state to go on with. If it has a
-    parameter named `seed`, it is given the arm's seed.
+    - `train`: is called as train(config, state, pulls), with None as the first state, and returns
+      the state to continue from. If it has a parameter named `seed`, it gets the arm's seed.
+    - `loss`: is called as loss(state).
+    - `test`: is called as test(state), once, for the recommended arm. It may be left out.
 
     >>> def train(config, state, pulls):
     ...     return (state or 1.0) * config["decay"] ** pulls
@@ -36,7 +48,7 @@ class Functions:
     >>> decay.loss(arm), decay.loss(decay.train(arm, pulls=1))
     (0.125, 0.0625)
 
-    `test(state)` is optional. `unwrap` gives the state that the user's own function returned.
+    The result of a search has the state that `train` returned.
     """
 
     def __init__(
@@ -45,11 +57,11 @@ class Functions:
         loss: Callable[[Any], Any],
         test: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._wanted = wanted(train, ("config", "state", "pulls"), ("seed",))
-        wanted(loss, ("state",))
+        self._wanted = wanted("train", train, ("config", "state", "pulls"), ("seed",))
+        wanted("loss", loss, ("state",))
         self._functions: dict[str, Callable[..., Any]] = {"train": train, "loss": loss}
         if test is not None:
-            wanted(test, ("state",))
+            wanted("test", test, ("state",))
             self._functions["test"] = test
             self.test = self._test  # without a function for it, there is no such method
 
@@ -58,18 +70,15 @@ class Functions:
         return FunctionsState(config, seed, None)
 
     def train(self, state: FunctionsState, pulls: int) -> FunctionsState:
-        """What `train` makes of it."""
+        """What `train` returns."""
         seed = {"seed": state.seed} if self._wanted else {}
         after = self._functions["train"](dict(state.config), state.state, pulls, **seed)
         if after is None:  # it would be taken for an arm that has not begun
-            raise NoState(
-                f"{full_name(self._functions['train'])} returned None, but it is to return the "
-                "state to go on with, also where it changes the one it was given"
-            )
+            raise NoState(full_name(self._functions["train"]))
         return state._replace(state=after)
 
     def loss(self, state: FunctionsState) -> Any:
-        """What `loss` sees."""
+        """What `loss` returns."""
         return self._functions["loss"](state.state)
 
     def _test(self, state: FunctionsState) -> Any:
@@ -85,7 +94,7 @@ class Functions:
 
 
 def full_name(function: Any) -> str:
-    """The module and name of a function, of what a partial is of, or of an object's class.
+    """The module and name of a function, of the function in a partial, or of an object's class.
 
     >>> full_name(functools.partial(full_name))
     'lastarm.trainers.functions.full_name'
@@ -96,28 +105,32 @@ def full_name(function: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def wanted(function: Any, given: Sequence[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
-    """Which of the `optional` parameters a function has, besides those it is always `given`.
+def wanted(
+    argument: str, function: Any, given: Sequence[str], optional: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The `optional` parameters that a function has, besides those that it is always `given`.
 
-    >>> wanted(lambda config, seed: ..., ("config",), ("seed", "resume"))
+    >>> wanted("train", lambda config, seed: ..., ("config",), ("seed", "resume"))
     ('seed',)
 
-    One that cannot be called so is refused here, before anything is trained.
+    A function that cannot be called like this is refused, before anything is trained.
     """
     if not callable(function):
-        raise InvalidArgument(f"{function!r} cannot be called: give a function.")
+        raise InvalidArgument.of(argument, function, "it cannot be called", "Use a function")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # some that are written in C do not say
+    except ValueError:  # some that are written in C have none
         return ()
     fixed = function.keywords if isinstance(function, functools.partial) else {}
     names = tuple(n for n in optional if n in signature.parameters and n not in fixed)
     try:
         signature.bind(*given, **dict.fromkeys(names))
     except TypeError as error:
-        besides = f", and may have parameters named {' and '.join(optional)}" if optional else ""
+        besides = f"; it may also have {' and '.join(optional)}" if optional else ""
         raise InvalidArgument(
-            f"{full_name(function)}{signature} will not do: it is called with "
-            f"({', '.join(given)}){besides}, but {error}."
+            f"{argument}={full_name(function)}{signature} is not valid: it is called with "
+            f"({', '.join(given)}), but {error}. Use a function with these parameters{besides}.",
+            argument=argument,
+            given=function,
         ) from None
     return names

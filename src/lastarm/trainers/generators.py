@@ -1,4 +1,4 @@
-"""A generator function as a trainer: a training loop that yields once a pull."""
+"""A generator function as a trainer: a training loop that yields a loss for every pull."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from lastarm.trainers.protocol import Config
 
 
 class BadYield(LastarmError, TypeError):
-    """A generator did not yield what is needed to go on. That arm has failed."""
+    """A generator did not yield what is needed. That arm has failed.
+
+    `function` is the name of the generator function.
+    """
+
+    def __init__(self, function: str, problem: str) -> None:
+        self.function = function
+        super().__init__(f"{function} {problem}")
 
 
 class Run:
-    """An arm's generator, and what it yielded last: a loss or its function, and a state."""
+    """An arm's generator, and what it yielded last: a loss or a function for it, and a state."""
 
     def __init__(self, config: Config, seed: int, resumable: bool) -> None:
         self.config, self.seed, self.resumable = config, seed, resumable
@@ -27,7 +34,7 @@ class Run:
         self.state: Any = None
 
     def look(self) -> Any:
-        """The loss; a function that computes it is called by the first look at each level."""
+        """The loss. A function that computes it is called by the first look at each level."""
         if callable(self.observed):
             self.observed = self.observed()
         return self.observed
@@ -35,15 +42,19 @@ class Run:
     def __getstate__(self) -> dict[str, Any]:
         if not self.resumable:
             raise TypeError(
-                "a running generator cannot be pickled; let its function have a parameter "
-                "`resume`, and yield pairs of a loss and the state to resume from"
+                "a running generator cannot be pickled. Add a parameter `resume` to its function, "
+                "and yield pairs of a loss and the state to resume from"
             )
         # The function that computes the loss belongs to the generator, so its value goes along.
         return self.__dict__ | {"observed": self.look(), "generator": None}
 
 
 class Generated:
-    """Arms trained by a loop that yields a loss once a pull.
+    """Arms that are trained by a loop that yields a loss for every pull.
+
+    - `function`: the generator function. It is called as function(config). If it has a parameter
+      named `seed`, it gets the arm's seed.
+    - `test`: is called as test(state), once, for the recommended arm. It may be left out.
 
     >>> def descent(config):
     ...     x = 1.0
@@ -54,15 +65,14 @@ class Generated:
     >>> trainer.loss(trainer.train(trainer.start({"rate": 0.25}, seed=0), pulls=3))
     0.015625
 
-    Where looking is dear, it yields a function instead, `yield lambda: validate(model)`, which is
-    called only when the policy looks. With the loss it may yield the state that it belongs to,
-    `yield loss, model`: that is what `test(state)` and `unwrap` are given. A parameter named
-    `seed` is given the arm's seed. A generator that ends keeps its last loss from then on (a
-    function that it yielded last may be called after that).
+    If the loss is expensive, yield a function for it, `yield lambda: validate(model)`. It is
+    called only when the policy looks. With the loss a generator may yield a state,
+    `yield loss, model`: `test` gets it, and the result of a search has it. A generator that ends
+    keeps its last loss (a function that it yielded last may be called after the end).
 
-    A generator lives in its process: after a crash it runs again from zero, unless it has a
-    parameter named `resume`. Then it always yields pairs, and is given the state that it yielded
-    last, or None at the beginning:
+    A generator lives in its process. After a crash it starts again from zero, unless it has a
+    parameter named `resume`. Then it must always yield pairs, and it is called with the state that
+    it yielded last, or with None at the beginning:
 
     >>> def descent(config, resume):
     ...     x = 1.0 if resume is None else resume
@@ -70,17 +80,17 @@ class Generated:
     ...         x -= config["rate"] * 2 * x
     ...         yield x * x, x
 
-    A state may be changed in place once the generator goes on: it is saved before that.
+    A state may be changed in place when the generator continues: it is saved before that.
     """
 
     def __init__(
         self, function: Callable[..., Iterable[Any]], test: Callable[[Any], Any] | None = None
     ) -> None:
         self._function = function
-        self._wanted = wanted(function, ("config",), ("seed", "resume"))
+        self._wanted = wanted("function", function, ("config",), ("seed", "resume"))
         self._given_test = test
         if test is not None:
-            wanted(test, ("state",))
+            wanted("test", test, ("state",))
             self.test = self._test  # without a function for it, there is no such method
 
     def start(self, config: Config, seed: int) -> Run:
@@ -88,7 +98,7 @@ class Generated:
         return Run(config, seed, "resume" in self._wanted)
 
     def train(self, state: Run, pulls: int) -> Run:
-        """Let the generator go on to its next yield, `pulls` times."""
+        """Let the generator run to its next yield, `pulls` times."""
         if state.generator is None and not state.ended:
             given = {"seed": state.seed, "resume": state.state}
             named = {name: given[name] for name in self._wanted}
@@ -99,8 +109,8 @@ class Generated:
         if state.yields < awaited:
             if not state.yields:
                 raise BadYield(
-                    f"{full_name(self._function)} ended before it yielded anything, so there is "
-                    "no loss: yield one for every pull"
+                    full_name(self._function),
+                    "ended before it yielded a loss: yield one for every pull",
                 )
             state.ended = True
         return state
@@ -111,26 +121,26 @@ class Generated:
         run.observed, run.state = yielded if pair else (yielded, None)
         if run.resumable and run.state is None:
             raise BadYield(
-                f"{full_name(self._function)} has a parameter `resume`, but yielded no state: "
-                "yield pairs of a loss (or a function that computes it) and the state to resume "
-                "from, which is not None"
+                full_name(self._function),
+                "has a parameter `resume`, but did not yield a state: yield pairs of a loss (or a "
+                "function that computes it) and the state to resume from, which is not None",
             )
 
     def loss(self, state: Run) -> Any:
-        """The loss yielded last."""
+        """The loss that was yielded last."""
         return state.look()
 
     def _test(self, state: Run) -> Any:
         assert self._given_test is not None
         if state.state is None:
             raise BadYield(
-                f"{full_name(self._function)} yielded no state to be tested: yield pairs of a "
-                "loss and a state"
+                full_name(self._function),
+                "did not yield a state to test: yield pairs of a loss and a state",
             )
         return self._given_test(state.state)
 
     def unwrap(self, state: Run) -> Any:
-        """The state yielded last; None if only losses were."""
+        """The state that was yielded last; None if there were only losses."""
         return state.state
 
     def fingerprint(self) -> dict[str, Any]:

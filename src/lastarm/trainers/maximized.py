@@ -1,4 +1,4 @@
-"""A trainer whose figure is better when it is higher, turned into one that has a loss."""
+"""A trainer whose value is better when it is higher, turned into one with a loss."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from lastarm.trainers.protocol import Config, Trainer
 
 
 class Maximized:
-    """The same arms, with the figure to be made large as a loss to be made small.
+    """The same arms, with the value to maximize turned into a loss to minimize.
 
-    Only the sign changes: metrics stay, and so does whatever else the trainer can do.
+    - `trainer`: the trainer whose `loss` and `test` return a value to maximize.
+
+    Only the sign changes. Metrics and everything else that the trainer has stay the same.
 
     >>> from lastarm.trainers.recorded import RecordedCurves
     >>> accuracies = Maximized(RecordedCurves([[0.5, 0.8]], test=[0.75]))
@@ -26,7 +28,7 @@ class Maximized:
 
     @property
     def trainer(self) -> Any:
-        """The trainer inside, whose figure is better when it is higher."""
+        """The trainer inside, whose value is better when it is higher."""
         return self._trainer
 
     def start(self, config: Config, seed: int) -> Any:
@@ -34,15 +36,15 @@ class Maximized:
         return self._trainer.start(config, seed)
 
     def train(self, state: Any, pulls: int) -> Any:
-        """As the trainer does."""
+        """The trainer's own arm, trained further."""
         return self._trainer.train(state, pulls)
 
     def loss(self, state: Any) -> Any:
-        """What the trainer sees, with the other sign."""
+        """What the trainer returns, with the other sign."""
         return negated(self._trainer.loss(state))
 
     def fingerprint(self) -> dict[str, Any]:
-        """That of the trainer, and its kind."""
+        """The trainer's fingerprint and its kind."""
         theirs = self._trainer.fingerprint() if hasattr(self._trainer, "fingerprint") else {}
         return {"maximized": type(self._trainer).__qualname__, **theirs}
 
@@ -57,7 +59,7 @@ class Maximized:
 
 
 def negated(value: Any) -> Any:
-    """A figure that is better when it is higher, as a loss; what is told beside it stays."""
+    """A value that is better when it is higher, as a loss. Other metrics stay as they are."""
     if value is None:
         return None
     loss = 0.0 - observation(value)[0]  # -0.0 would be shown, and 0 - 0 has no sign

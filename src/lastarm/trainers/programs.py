@@ -1,4 +1,4 @@
-"""A program in any language as a trainer: run once for each pull, it prints its loss."""
+"""A program in any language as a trainer: it trains an arm further and prints its loss."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from typing import IO, Any
 from lastarm.errors import InvalidArgument, LastarmError
 from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
+from lastarm.trainers.unpacking import UnsafeArchive, unpack
 
 RESERVED = {
     "upto": "pulls in all",
@@ -30,17 +31,26 @@ RESERVED = {
     "state": "the arm's own folder",
     "seed": "the arm's seed",
 }
-KEPT = 65536  # bytes of what a program prints that are looked at
+KEPT = 65536  # the last bytes of what a program prints, which are read
 
 
 class ProgramFailed(LastarmError, RuntimeError):
-    """A program ended badly or printed no loss. That arm has failed."""
+    """A program failed, or did not print a loss. That arm has failed.
+
+    `code` is its exit code, the negative number of the signal that killed it, or 0 if it did not
+    print a loss.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class ArmFolder:
-    """An arm's own folder, there as long as this object is, and what its program said last.
+    """An arm's own folder, and the last line that its program printed.
 
-    It is a path: `Path(folder)` and `open(os.path.join(folder, "weights"))` work.
+    It is a path: `Path(folder)` and `open(os.path.join(folder, "weights"))` work. The folder is
+    removed when this object is.
     """
 
     def __init__(self, values: Mapping[str, str], pulls: int = 0, said: str = "") -> None:
@@ -56,16 +66,18 @@ class ArmFolder:
         return f"ArmFolder({str(self.path)!r}, pulls={self.pulls})"
 
     def __getstate__(self) -> object:
-        raise TypeError("a folder cannot be pickled; `Program.save` writes what is in it")
+        raise TypeError("a folder cannot be pickled. Use `Program.save`, which writes its content")
 
 
 class Program:
-    """Arms trained by running a program, which goes on where it was and prints its loss.
+    """Arms that are trained by a program, which continues where it ended and prints its loss.
 
-    `{name}` stands for an arm's setting, `{upto}` for its pulls in all, `{pulls}` for how many
-    more they are, `{seed}` for its seed, and `{state}` for a folder of its own, in which the
-    program finds what it left there the last time; the folder's path may change. Braces that are
-    meant literally are doubled. No shell is involved.
+    - `argv`: the program and its arguments. In them, `{name}` stands for a value of the arm's
+      config, `{upto}` for its pulls in all, `{pulls}` for how many of them are new, `{seed}` for
+      its seed, and `{state}` for its own folder, in which the program finds what it left there;
+      the folder's path may change. Write `{{` and `}}` for literal braces. No shell is involved.
+    - `names`: the names of the parameters, to check the placeholders at once. Left out, they are
+      checked when an arm begins.
 
     >>> python = "import sys; print(float(sys.argv[1]) / int(sys.argv[2]))"
     >>> harmonic = Program([sys.executable, "-c", python, "{scale}", "{upto}"], names=["scale"])
@@ -73,10 +85,10 @@ class Program:
     0.75
 
     The last line of standard output is the loss: a number, or a JSON object with `loss` and other
-    metrics. A program that prints none, or does not exit with 0, leaves the folder as it was.
-    Nothing that it started runs on when it has ended or we are interrupted. If we are killed
-    outright, a worker process takes all of it along; on the serial runner, on Linux, the program
-    itself.
+    metrics. If a program prints no loss, or its exit code is not 0, the folder is left as it was.
+    When a program ends, or the search is interrupted, all processes that it started end too. If
+    the search is killed, worker processes end with all that they started; on the serial runner, on
+    Linux, only the program itself ends.
     """
 
     restores = True
@@ -86,14 +98,16 @@ class Program:
         self, argv: Sequence[str | os.PathLike[str]], names: Collection[str] | None = None
     ) -> None:
         if isinstance(argv, str) or not argv:
-            raise InvalidArgument(
-                f"argv={argv!r} will not do: give a program and its arguments as a list of "
-                'strings, such as ["./train", "--rate", "{rate}"].'
+            raise InvalidArgument.of(
+                "argv",
+                argv,
+                "it is a program and its arguments",
+                'Use a list of strings, such as ["./train", "--rate", "{rate}"]',
             )
         try:
             self.argv = [os.fspath(argument) for argument in argv]
         except TypeError as error:
-            raise InvalidArgument(f"argv={argv!r} will not do: {error}.") from None
+            raise InvalidArgument.of("argv", argv, str(error), "Use a list of strings") from None
         placeholders = [name for argument in self.argv for _, name in _pieces(argument)]
         self._names = [name for name in placeholders if name is not None]
         if names is not None:
@@ -102,26 +116,31 @@ class Program:
         program = "".join(text for text, _ in first)
         if all(name is None for _, name in first) and shutil.which(program) is None:
             raise InvalidArgument(
-                f"the program {program!r} cannot be found, or is not executable: give the path of "
-                "an executable file, such as './train', or the name of one that is on the PATH."
+                f"the program {program!r} cannot be found, or is not executable. Use the path of "
+                "an executable file, such as './train', or the name of one on the PATH.",
+                argument="argv",
+                given=argv,
             )
 
     def _check(self, names: Collection[str]) -> None:
         known = [*names, *RESERVED]
         if clashing := sorted(set(names) & set(RESERVED)):
             raise InvalidArgument(
-                f"a parameter cannot be called {clashing[0]!r}: {{{clashing[0]}}} stands for "
-                f"{RESERVED[clashing[0]]}. Give it another name."
+                f"a parameter cannot have the name {clashing[0]!r}: {{{clashing[0]}}} stands for "
+                f"{RESERVED[clashing[0]]}. Use another name.",
+                argument=clashing[0],
+                given=names,
             )
         if unknown := [name for name in self._names if name not in known]:
             raise InvalidArgument(
-                f"nothing is known of {{{unknown[0]}}}, only of "
-                f"{', '.join(f'{{{name}}}' for name in known)}. Write {{{{ and }}}} for braces "
-                "that are meant literally."
+                f"{{{unknown[0]}}} is not known. Use {', '.join(known)} in braces, or write {{{{ "
+                "and }} for literal braces.",
+                argument="argv",
+                given=self.argv,
             )
 
     def start(self, config: Config, seed: int) -> ArmFolder:
-        """An arm with an empty folder."""
+        """A new arm, with an empty folder."""
         self._check(config)
         values = {name: _written(value) for name, value in config.items()}
         folder = ArmFolder(values | {"seed": str(seed)})
@@ -143,7 +162,7 @@ class Program:
             after.said, complaints = _last_line(_tail(output)), _tail(errors)
         try:
             if code:
-                raise ProgramFailed(_ending(code, _last_line(complaints)))
+                raise ProgramFailed(_ending(code, _last_line(complaints)), code)
             observation(_loss(after.said))
         except LastarmError as error:
             error.add_note(f"The command: {shlex.join(argv)}\nIts standard error:\n{complaints}")
@@ -152,25 +171,29 @@ class Program:
         return after
 
     def loss(self, state: ArmFolder) -> Any:
-        """What the program printed."""
+        """The loss that the program printed."""
         return _loss(state.said)
 
     def save(self, state: ArmFolder, path: Path) -> None:
-        """Write the folder and what is known of the arm, as a tar; the same every time."""
+        """Write the folder and the arm's values as a tar; the same bytes every time."""
         arm = {"values": state.values, "pulls": state.pulls, "said": state.said}
         text = json.dumps(arm).encode()
         about = tarfile.TarInfo("arm.json")
         about.size = len(text)
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
             tar.addfile(about, BytesIO(text))
-            tar.add(state.path, "state", filter=_without_owner)
+            tar.add(state.path, "state", filter=_portable)
 
     def load(self, path: Path) -> ArmFolder:
         """The arm that was saved, in a new folder."""
         folder = ArmFolder({})
         with tarfile.open(path, "r:") as tar:
-            tar.extractall(folder.scratch, filter="tar")  # links may lead to the user's own data
-        vars(folder).update(json.loads((folder.scratch / "arm.json").read_bytes()))
+            unpack(tar, folder.scratch)
+        about = folder.scratch / "arm.json"
+        if about.is_symlink() or folder.path.is_symlink() or not folder.path.is_dir():
+            raise UnsafeArchive("it does not hold arm.json, a file, and state, a folder")
+        arm = json.loads(about.read_bytes())
+        folder.values, folder.pulls, folder.said = arm["values"], arm["pulls"], arm["said"]
         return folder
 
     def fingerprint(self) -> dict[str, Any]:
@@ -179,7 +202,7 @@ class Program:
 
 
 def _make_links_relative(folder: Path) -> None:
-    """Links from the folder into itself: it has another name in every pull."""
+    """Links from the folder into itself: the folder has another name in every pull."""
     for link in folder.rglob("*"):
         if link.is_symlink() and (target := Path(os.readlink(link))).is_relative_to(folder):
             link.unlink()
@@ -198,8 +221,10 @@ def _pieces(argument: str) -> list[tuple[str, str | None]]:
             raise ValueError("a placeholder is a name in braces and nothing else")
     except ValueError as error:
         raise InvalidArgument(
-            f"the argument {argument!r} will not do: {error}. Write {{{{ and }}}} for braces that "
-            "are meant literally."
+            f"the argument {argument!r} is not valid: {error}. Write {{{{ and }}}} for literal "
+            "braces.",
+            argument="argv",
+            given=argument,
         ) from None
     return [(text, name) for text, name, _, _ in pieces]
 
@@ -212,7 +237,7 @@ def _written(value: Any) -> str:
 
 @functools.cache
 def _leash() -> list[str]:
-    """What makes a program die with us, where there is such a thing."""
+    """The command that makes a program die with us, on systems that have one."""
     setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
     if setpriv is None:
         return []
@@ -221,9 +246,9 @@ def _leash() -> list[str]:
 
 
 def _run(argv: list[str], output: IO[bytes], errors: IO[bytes]) -> int:
-    """The exit code. Nothing that was started runs on, however this ends."""
-    # A worker leads a session of its own, and whoever ends it ends all of that: the program stays
-    # in it. Elsewhere it gets a session of its own. Ctrl-C at the terminal reaches it in neither.
+    """The exit code. All that was started ends, however this ends."""
+    # A worker leads a session of its own, which ends as a whole: the program stays in it. In any
+    # other process it gets a session of its own. Ctrl-C at the terminal reaches it in neither.
     posix = os.name == "posix"
     apart = posix and os.getsid(0) != os.getpid()
     process = subprocess.Popen(
@@ -264,19 +289,23 @@ def _loss(line: str) -> float | dict[str, Any]:
             return said
     shown = f"ended with the line {line[:200]!r}" if line else "is empty"
     raise ProgramFailed(
-        f"the program's standard output {shown}: its last line is to be the loss, a number or a "
-        'JSON object such as {"loss": 0.5, "accuracy": 0.9}'
+        f"the program's standard output {shown}: its last line must be the loss, a number or a "
+        'JSON object such as {"loss": 0.5, "accuracy": 0.9}',
+        code=0,
     )
 
 
 def _ending(code: int, complaint: str) -> str:
     how = f"exited with code {code}" if code > 0 else f"was killed by signal {-code}"
-    with suppress(ValueError):  # no signal, or one without a name
+    with suppress(ValueError):  # not a signal, or one without a name
         how = f"was killed by {signal.Signals(-code).name}"
     return f"the program {how}" + (f": {complaint[:500]}" if complaint else "")
 
 
-def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _portable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """What is saved of a file: not its owner, and nothing of a pipe that a program left."""
+    if not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
+        return None
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry

@@ -1,4 +1,4 @@
-"""What a trainer is: how one arm is begun, trained further, and looked at."""
+"""What a trainer is: it starts an arm, trains it further, and tells its loss."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 Config = Mapping[str, Any]
+"""The hyperparameters of an arm: their names and values."""
+
 State = TypeVar("State")
 
 
 class Trainer(Protocol[State]):
-    """Three functions; the state that goes between them is the trainer's own affair.
+    """Three functions. What the state is that they pass on is up to the trainer.
 
-    Training a + b pulls must be training a, then b, and nothing may depend on anything but the
-    arguments. `train` may change the state it is given, as long as it returns the one to go on
-    with. Optional:
+    Training a + b pulls must be the same as training a pulls, then b. Nothing may depend on
+    anything but the arguments. `train` may change the state that it is given, as long as it
+    returns the state to continue from. A trainer may also have:
 
-    - `test(state) → float`, asked once, of the recommended arm;
-    - `fingerprint() → dict`, what a journal should remember of the data, so that resuming with
-      other data is refused;
-    - `save(state, path)` and `load(path) → state`, for states that pickle does not carry well;
-    - `unwrap(state)`, what of the state is the user's own, for the result;
-    - `restores = True`, if a `train` that raises leaves the state it was given as it was;
-    - `starts_processes = True`, if it starts others, which are to end when the search does.
+    - `test(state) → float`: called once, for the recommended arm.
+    - `fingerprint() → dict`: what a journal should remember of the data, so that resuming with
+      other data is refused.
+    - `version`, a whole number, 1 if it is left out: a larger number says that the same arguments
+      give other losses than before. A journal of another version is never resumed.
+    - `save(state, path)` and `load(path) → state`: for states that cannot be pickled well.
+    - `unwrap(state)`: the user's part of the state, for the result.
+    - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
+    - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 
     def start(self, config: Config, seed: int) -> State:
-        """An arm with these settings, not pulled yet."""
+        """A new arm with this config and this seed, without any pulls."""
 
     def train(self, state: State, pulls: int) -> State:
         """The same arm, `pulls` pulls later."""
 
     def loss(self, state: State) -> float | Mapping[str, Any]:
-        """What is observed: lower is better. With metrics beside it, a mapping with "loss"."""
+        """The loss: lower is better. To report other metrics, return a mapping with "loss"."""
 
 
 def arm_seed(seed: int, arm: int) -> int:
-    """The seed of an arm's own training: a function of the search's seed and its number."""
+    """The seed for training an arm: a function of the seed of the search and the arm's number."""
     return int(np.random.SeedSequence([seed, arm]).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""Recorded learning curves: searches replayed from a table, at no cost."""
+"""Recorded learning curves: searches that are replayed from a table, at no cost."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ class Position(NamedTuple):
 
 
 class RecordedCurves:
-    """Arms whose losses were written down before: arm by arm a row, pull by pull a column.
+    """Arms whose losses are in a table, with a row for each arm and a column for each pull.
+
+    - `losses`: the table, losses[arm, step].
+    - `test`: a test loss for each row, which no policy sees. It may be left out.
+    - `seconds_per_pull`: how long a pull takes, to watch a search that would be over at once.
 
     The config of an arm is `{"row": r}`. After t pulls its loss is column t of that row, counted
-    from 1; past the last column it is the last.
+    from 1. Past the last column, it is the last.
 
     >>> curves = RecordedCurves([[0.9, 0.5, 0.4], [0.8, 0.7, 0.6]])
     >>> state = curves.train(curves.start({"row": 0}, seed=0), pulls=2)
     >>> curves.loss(state), curves.loss(curves.train(state, pulls=10))
     (0.5, 0.4)
-
-    `test` holds a final loss for each row that no policy sees. `seconds_per_pull` makes a pull
-    take time, to watch a search that is really over at once.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class RecordedCurves:
         seconds_per_pull: float = 0.0,
     ) -> None:
         self.losses = _table(losses)
-        self._final_test = None if test is None else _real(test)
+        self._final_test = None if test is None else _real("test", test)
         if self._final_test is not None:
             if self._final_test.shape != self.losses.shape[:1]:
                 raise InvalidArgument(
-                    f"`test` has shape {self._final_test.shape}, but it is one number for each of "
-                    f"the {len(self.losses)} rows"
+                    f"`test` has the shape {self._final_test.shape}, but there are "
+                    f"{len(self.losses)} rows. Use one number for each row.",
+                    argument="test",
+                    given=test,
                 )
             self.test = self._test  # a table without test losses has no such method
         self.seconds_per_pull = _pace(seconds_per_pull)
@@ -64,11 +67,13 @@ class RecordedCurves:
         try:
             arrays = _read_csv(path) if path.suffix.lower() == ".csv" else _read_npz(path)
             curves = cls(**arrays)
-        except Exception as error:  # whatever a foreign file does to its reader, it is no table
-            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        except Exception as error:  # a broken file makes its reader raise anything
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
             raise InvalidArgument(
-                f"{str(path)!r} cannot be read as a table of losses: {reason}. Give an .npz file "
-                "with `losses[arm, step]`, or a .csv file of numbers with one row for each arm."
+                f"{str(path)!r} cannot be read as a table of losses: {reason}. Use an .npz file "
+                "with `losses[arm, step]`, or a .csv file of numbers with one row for each arm.",
+                argument="path",
+                given=str(path),
             ) from error
         curves.seconds_per_pull = _pace(seconds_per_pull)
         return curves
@@ -78,7 +83,7 @@ class RecordedCurves:
         return Position(config["row"], 0)
 
     def train(self, state: Position, pulls: int) -> Position:
-        """The place `pulls` columns further on."""
+        """The place that is `pulls` columns further."""
         if self.seconds_per_pull:
             time.sleep(self.seconds_per_pull * pulls)
         return Position(state.row, state.pulls + pulls)
@@ -102,9 +107,11 @@ class RecordedCurves:
 
 def _pace(seconds_per_pull: float) -> float:
     if not 0 <= seconds_per_pull < inf:
-        raise InvalidArgument(
-            f"seconds_per_pull={seconds_per_pull} will not do: it is how long a pull takes. Give "
-            "a time of 0 or more."
+        raise InvalidArgument.of(
+            "seconds_per_pull",
+            seconds_per_pull,
+            "it is how long a pull takes",
+            "Use a finite number of 0 or more",
         )
     return seconds_per_pull
 
@@ -113,16 +120,29 @@ def _table(losses: Any) -> NDArray[np.float64]:
     try:
         table = np.asarray(losses)
     except ValueError:
-        raise InvalidArgument("the rows of losses are not all of one length") from None
+        raise InvalidArgument(
+            "the rows of losses differ in length. Use rows of one length.",
+            argument="losses",
+            given=losses,
+        ) from None
     if table.ndim != 2 or 0 in table.shape:
-        raise InvalidArgument(f"losses have arms and steps, but their shape is {table.shape}")
-    return _real(table)
+        raise InvalidArgument(
+            f"the losses have the shape {table.shape}, but a table has arms and steps. Use two "
+            "dimensions, with at least one arm and one step.",
+            argument="losses",
+            given=losses,
+        )
+    return _real("losses", table)
 
 
-def _real(values: Any) -> NDArray[np.float64]:
+def _real(name: str, values: Any) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise InvalidArgument(f"the values are {array.dtype}, not real numbers")
+        raise InvalidArgument(
+            f"the values of {name} are {array.dtype}, not real numbers. Use real numbers.",
+            argument=name,
+            given=values,
+        )
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -132,7 +152,9 @@ def _read_npz(path: Path) -> dict[str, Any]:
             raise InvalidArgument("it is empty or not an .npz file")
     with np.load(path, allow_pickle=False) as arrays:
         if "losses" not in arrays:
-            raise InvalidArgument(f"it has no array `losses`, only {', '.join(arrays) or 'none'}")
+            raise InvalidArgument(
+                f"it has no array `losses`, only: {', '.join(arrays) or '(none)'}"
+            )
         return {name: arrays[name] for name in ("losses", "test") if name in arrays}
 
 

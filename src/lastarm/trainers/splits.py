@@ -1,4 +1,4 @@
-"""TRAIN, VAL and TEST: which rows an arm learns from, is judged by, and is tested on in the end.
+"""TRAIN, VAL and TEST: the rows that arms learn from, are judged by, and are tested on at last.
 
 As in the paper's §5: a tenth of the rows is TEST, and a fifth of the rest is VAL.
 """
@@ -23,14 +23,18 @@ Stratify = Literal["auto"] | bool
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The numbers of the rows of each part, or masks. TEST may be empty.
+    """The rows of each part: their numbers, counted from 0, or a mask.
+
+    - `train`: the rows that arms learn from.
+    - `validation`: the rows that arms are judged by.
+    - `test`: the rows that the recommended arm is tested on. There may be none.
 
     >>> Split(train=[0, 1, 2], validation=[3, 4]).test.size
     0
     >>> Split(train=[0, 1, 2], validation=[2, 3])
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: row 2 is in both train and validation, and what an arm learnt
-    from cannot judge it. Give each row to one part.
+    lastarm.errors.InvalidArgument: row 2 is in both train and validation, but an arm cannot be
+    judged by rows that it learnt from. Put each row into one part.
     """
 
     train: Rows
@@ -43,25 +47,34 @@ class Split:
             rows = _rows(name, given)
             object.__setattr__(self, name, rows)
             if not rows.size and name != "test":
-                raise InvalidArgument(f"{name} has no rows. Only test may be without any.")
+                raise InvalidArgument(
+                    f"{name} has no rows, and only test may be empty. Put some rows into it.",
+                    argument=name,
+                    given=given,
+                )
         for one, other in combinations(parts, 2):
             rows = getattr(self, one)
             shared = rows[np.isin(rows, getattr(self, other))]
             if shared.size:
                 raise InvalidArgument(
-                    f"row {shared.min()} is in both {one} and {other}, and what an arm learnt "
-                    "from cannot judge it. Give each row to one part."
+                    f"row {shared.min()} is in both {one} and {other}, but an arm cannot be "
+                    "judged by rows that it learnt from. Put each row into one part.",
+                    argument=other,
+                    given=parts[other],
                 )
 
     def __iter__(self) -> Iterator[Rows]:
         return iter((self.train, self.validation, self.test))
 
     def within(self, n: int) -> Split:
-        """The same, if it is one of `n` rows."""
+        """The same split, if there are `n` rows and it names no others."""
         last = max(int(rows.max(initial=-1)) for rows in self)
         if last >= n:
             raise InvalidArgument(
-                f"the split names row {last}, but there are {n} rows, numbered from 0."
+                f"the split names row {last}, but there are {n} rows, numbered from 0. Use only "
+                "rows that there are.",
+                argument="split",
+                given=last,
             )
         return self
 
@@ -74,11 +87,14 @@ def split(
     validation: float = 0.2,
     stratify: Stratify = "auto",
 ) -> Split:
-    """`test` of all rows is TEST, `validation` of the rest VAL; the seed says which.
+    """One split of the rows into TRAIN, VAL and TEST.
 
-    `y` holds the labels, or is just the number of rows. With labels every part has the classes in
-    proportion ("auto": if there are at least three rows of each, so not for real-valued targets).
-    `test=0` is for those who keep a TEST part of their own.
+    - `y`: the labels, or just the number of rows.
+    - `seed`: decides which rows are in which part.
+    - `test`: the share of all rows that is TEST; 0 if you keep test rows of your own.
+    - `validation`: the share of the rest that is VAL.
+    - `stratify`: whether all parts have the classes in proportion. "auto" means yes if there are
+      at least three rows of each class, so not for real-valued targets.
 
     >>> parts = split(["yes"] * 30 + ["no"] * 20)
     >>> [rows.size for rows in parts], [int((rows < 30).sum()) for rows in parts]
@@ -99,9 +115,14 @@ def folds(
     test: float = 0.1,
     stratify: Stratify = "auto",
 ) -> tuple[Split, ...]:
-    """`test` of all rows is TEST; each of the rest is in VAL once, and in TRAIN k − 1 times.
+    """k splits with one TEST. Each of the other rows is in VAL once, and in TRAIN k − 1 times.
 
-    With labels every fold has the classes in proportion ("auto": if there are k rows of each).
+    - `y`: the labels, or just the number of rows.
+    - `k`: the number of folds.
+    - `seed`: decides which rows are in which part.
+    - `test`: the share of all rows that is TEST; 0 if you keep test rows of your own.
+    - `stratify`: whether all folds have the classes in proportion. "auto" means yes if there are
+      at least k rows of each class.
 
     >>> [[part.tolist() for part in fold] for fold in folds(5, k=2, seed=1, test=0.2)]
     [[[1, 3], [0, 2], [4]], [[0, 2], [1, 3], [4]]]
@@ -111,8 +132,10 @@ def folds(
     n_test = _size("test", test, n) if test else 0
     if n - n_test < k:
         raise InvalidArgument(
-            f"{n - n_test} rows are too few for {k} folds: each fold has at least one row. Give "
-            f"more rows than n_samples={n}, or ask for fewer folds."
+            f"{n - n_test} rows are too few for {k} folds: each fold has at least one row. Use "
+            f"more rows than n_samples={n}, or fewer folds.",
+            argument="k",
+            given=k,
         )
     in_proportion = _stratified(labels, stratify, k)
     order = _mixed(labels if in_proportion else None, n, seed)
@@ -144,7 +167,9 @@ def _mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
 def _stratified(labels: NDArray[Any] | None, stratify: Stratify, least: int) -> bool:
     if labels is None or labels.ndim != 1:
         if stratify is True:
-            raise InvalidArgument("stratify=True needs one label for each row. Give those as y.")
+            raise InvalidArgument.of(
+                "stratify", stratify, "it needs one label for each row", "Pass the labels as y"
+            )
         return False
     if stratify == "auto":
         whole = labels.dtype.kind != "f" or bool(np.all(labels == np.round(labels)))
@@ -164,23 +189,26 @@ def _labels(y: ArrayLike | int) -> tuple[NDArray[Any] | None, int]:
     if any(missing):
         row = missing.index(True) // (labels.size // len(labels))
         raise InvalidArgument(
-            f"y of row {row} is missing. A model cannot be judged by rows whose answer nobody "
-            "knows: leave them out."
+            f"y of row {row} is missing. A model cannot be judged by rows whose target is not "
+            "known: leave these rows out.",
+            argument="y",
+            given=labels[row],
         )
     return labels, len(labels)
 
 
 def _size(name: str, fraction: float, n: int) -> int:
     if not 0 < fraction < 1:
-        raise InvalidArgument(
-            f"{name}={fraction} will not do: {name} is a part of the rows. Give a fraction "
-            "between 0 and 1."
+        raise InvalidArgument.of(
+            name, fraction, f"{name} is a share of the rows", "Use a number between 0 and 1"
         )
     size = max(1, round(fraction * n))
     if size >= n:
         raise InvalidArgument(
-            f"{n} rows are too few to set {name}={fraction} of them apart and have any left. Give "
-            f"more rows than n_samples={n}."
+            f"{n} rows are too few: with {name}={fraction}, no row is left for the rest. Use more "
+            f"rows than n_samples={n}.",
+            argument=name,
+            given=fraction,
         )
     return size
 
@@ -191,7 +219,9 @@ def _rows(name: str, given: ArrayLike) -> Rows:
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu") or rows.min(initial=0) < 0:
         raise InvalidArgument(
-            f"{name} is an array of {rows.dtype} and shape {rows.shape}, but it is a list of the "
-            "numbers of rows, counted from 0, or a mask."
+            f"{name} is an array of {rows.dtype} with the shape {rows.shape}. Use a list of row "
+            "numbers, counted from 0, or a mask.",
+            argument=name,
+            given=given,
         )
     return rows.astype(np.intp)

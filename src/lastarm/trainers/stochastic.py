@@ -21,7 +21,7 @@ Draw = Callable[[Config, np.random.Generator, int], ArrayLike]
 
 @dataclass
 class Draws:
-    """An arm, its own source of randomness, how often it was pulled, and its statistic so far."""
+    """An arm: its config, its own random numbers, its pulls, and its statistic so far."""
 
     config: Config
     random: np.random.Generator
@@ -32,6 +32,8 @@ class Draws:
 @dataclass(frozen=True)
 class RunningMean:
     """Arms whose loss is the mean of their draws so far: ℓ_{i,T} = (1/T) Σ ℓ′_{i,t}.
+
+    - `draw`: is called as draw(config, random, k), and returns the next k draws of an arm.
 
     >>> coin = RunningMean(lambda config, random, k: random.random(k) < config["p"])
     >>> heads = coin.train(coin.start({"p": 0.25}, seed=0), pulls=10_000)
@@ -60,6 +62,8 @@ class RunningMean:
 @dataclass(frozen=True)
 class RunningMinimum:
     """Arms whose loss is the least of their draws so far: ℓ_{i,T} = min ℓ′_{i,t}.
+
+    - `draw`: is called as draw(config, random, k), and returns the next k draws of an arm.
 
     >>> dice = RunningMinimum(lambda config, random, k: random.integers(config["low"], 100, k))
     >>> dice.loss(dice.train(dice.start({"low": 3}, seed=0), pulls=10_000))

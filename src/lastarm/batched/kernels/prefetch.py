@@ -25,17 +25,19 @@ def prefetch_row(X: Array, row: int) -> None:
     >>> import numpy as np
     >>> prefetch_row(np.zeros((3, 5)), 1)
     """
-    columns, size = X.shape[1], X.dtype.itemsize  # of the type it is a constant, of X it is not
-    for k in range(0, min(columns, LONG // size), LINE // size):
-        fetch_line(X, row * columns + k)
-    fetch_line(X, row * columns + columns - 1)  # it may begin within a line, and end in one more
+    size = X.strides[0]
+    for k in range(0, min(size, LONG), LINE):
+        fetch_line(X, row * size + k)
+    fetch_line(X, row * size + size - 1)  # it may begin within a line, and end in one more
 
 
-def _fetch_line(typing_context: Any, array: Any, index: Any) -> tuple[Any, Any]:
+def _fetch_line(typing_context: Any, array: Any, offset: Any) -> tuple[Any, Any]:
+    """An instruction to load the line of memory that is `offset` bytes after the array's first."""
+
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         numbers = context.make_array(array)(context, builder, given[0]).data
-        place = builder.bitcast(builder.gep(numbers, [given[1]]), ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
+        bytes_ = builder.bitcast(numbers, ir.IntType(8).as_pointer())
+        place, flag = builder.gep(bytes_, [given[1]]), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
         # To be read, to be kept in all caches, and data instead of instructions.

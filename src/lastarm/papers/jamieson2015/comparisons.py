@@ -1,8 +1,8 @@
 """The paper's three experiments as parts of the page: run, drawn, and held against its claims.
 
-A policy reaches an error when its mean over trials first comes down to it; between two budgets,
-that is where a line with a logarithmic cost does. "Ten times faster" says that one policy takes
-ten times as much as the other to reach the same error.
+A policy reaches an error where its mean over trials first comes down to it; between two budgets,
+this is read from a line over the logarithm of the cost. "Ten times faster" means that the other
+policy needs ten times as much to reach the same error.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Cost = Literal["iterations", "seconds"]
 
 NOTES = {
     RIDGE.name: (
-        "The step is .01/√(2 + T), T the pulls of the arm before it. A policy that is sure before "
-        "its budget is spent gives the rest to the arm that it found."
+        "The step is .01/√(2 + T), where T counts the earlier pulls of the arm. A policy that is "
+        "sure before its budget is spent gives the rest to the arm that it found."
     ),
     SVM.name: (
         "With every dimension at variance 1, squared distances are near 2d, and γ ≥ 1 would make "
         "the kernel an identity: so rows are divided by √(2d). Splits keep the classes in "
-        "proportion. A machine that gives 0 is wrong."
+        "proportion. An output of 0 counts as wrong."
     ),
     COMPLETION.name: (
-        "The step is .01 in the first epoch and shrinks by a factor of .9 from each to the next; "
-        "the penalty of a user or an item counts once an epoch, spread over its ratings. "
-        "Recommended is the arm as it is, not the best state that it was in: one that is trained "
-        "for too long overfits, and the error goes up again."
+        "The step is .01 in the first epoch and shrinks by a factor of .9 from each epoch to the "
+        "next; the penalty of a user or an item counts once an epoch, spread over its ratings. "
+        "The arm is recommended as it is, not in its best state: an arm that is trained for too "
+        "long overfits, and its error rises again."
     ),
 }
 
@@ -79,10 +79,10 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
         title=title,
         text=(
             f"{data.about} {experiment.arms} arms, {repeated}; a pull is {experiment.pull}. "
-            "90/10 TEST, then 80/20 TRAIN and VAL, drawn afresh for each trial like the arms. One "
-            "search for each policy and budget, and the error on TEST of J_t, the arm whose "
-            f"latest loss on VAL is the lowest; arms are trained {how}, and seconds are those of "
-            f"training and looking, with {settings.workers} "
+            "Every trial has its own arms and its own split: 90/10 for TEST, then 80/20 for TRAIN "
+            "and VAL. There is one search for each policy and budget. Its error is that on TEST "
+            "of J_t, the arm whose latest loss on VAL is the lowest. Arms are trained "
+            f"{how}; seconds are those of training and looking, with {settings.workers} "
             f"trial{'s' * (settings.workers > 1)} at a time. {NOTES[experiment.name]}"
         ),
         claims=JUDGES[experiment.name](rows, held),
@@ -94,7 +94,7 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
 
 
 class Curve(NamedTuple):
-    """What a policy takes, and its error, at every budget: means over trials."""
+    """The cost of a policy and its error at every budget: means over trials."""
 
     costs: list[float]
     errors: list[float]
@@ -117,7 +117,7 @@ class Curve(NamedTuple):
         return list(dict.fromkeys(accumulate(self.errors, min)))[1:]
 
     def reaches(self, error: float) -> float:
-        """What it takes to come down to an error; infinity if it never does.
+        """The cost to come down to an error; infinity if it never does.
 
         >>> Curve([1, 10, 100], [0.5, 0.4, 0.3]).reaches(0.35)
         31.62...
@@ -136,8 +136,8 @@ class Curve(NamedTuple):
 class Lead(NamedTuple):
     """How many times faster one policy reaches an error than another.
 
-    The ratio is a lower bound if the other never gets there, or if the one is there with its first
-    budget; it is 0 if the one never gets there itself.
+    The ratio is a lower bound if the other never reaches the error, or if the one reaches it with
+    its first budget. It is 0 if the one never reaches it.
     """
 
     ratio: float
@@ -145,7 +145,7 @@ class Lead(NamedTuple):
 
     @classmethod
     def at(cls, error: float, fast: Curve, slow: Curve) -> Lead:
-        """By what both take to reach that error."""
+        """From what both need to reach that error."""
         ours, theirs = fast.reaches(error), slow.reaches(error)
         if ours == inf:
             return cls(0.0)
@@ -159,7 +159,7 @@ class Lead(NamedTuple):
 
 
 def of_completion(rows: Rows, data: str) -> list[Claim]:
-    """§5.3, one sentence, of two policies: at every new low that uniform allocation shows."""
+    """§5.3, one sentence about two policies: at every new low of uniform allocation."""
     uniform = Curve.of(rows, "uniform", "iterations")
     claims = []
     for fast in ("successive-halving", "successive-rejects"):
@@ -181,8 +181,8 @@ def of_completion(rows: Rows, data: str) -> list[Claim]:
 def of_svm(rows: Rows, data: str) -> list[Claim]:
     """§5.2: wall-clock time, and iterations.
 
-    The same low error is read at three distances from the lowest that any policy shows, since
-    very near to it there is little but noise.
+    The same low error is read at three distances from the lowest error of any policy, because
+    very near to it there is mostly noise.
     """
     claims = []
     for name in ("uniform", "successive-rejects"):
@@ -224,7 +224,7 @@ def _near_the_lowest(rows: Rows, fast: str, slow: str, cost: Cost) -> dict[float
 
 
 def of_ridge(rows: Rows, data: str) -> list[Claim]:
-    """§5.1: iterations, lines on top of each other, and wall-clock time."""
+    """§5.1: iterations, equal lines, and wall-clock time."""
     return [
         *(_ahead_in_iterations(rows, data, fast) for fast in ("lucb", "lil-ucb")),
         _on_top_of_each_other(rows, data),
@@ -233,7 +233,7 @@ def of_ridge(rows: Rows, data: str) -> list[Claim]:
 
 
 def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
-    """To the lowest error that it shows itself."""
+    """How much sooner a policy reaches its own lowest error than others do."""
     ours = Curve.of(rows, fast, "iterations")
     goal = min(ours.errors)
     others = ("uniform", "successive-halving", "successive-rejects", "successive-elimination")
@@ -252,7 +252,7 @@ def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
 
 
 def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
-    """At every budget that all have; how far Successive Halving is away says what is near."""
+    """At every budget that all have; the distance of Successive Halving shows what is near."""
     uniform, *others = (
         (policy, dict(zip(*Curve.of(rows, policy, "iterations"), strict=True)))
         for policy in ("uniform", "successive-elimination", "exp3", "successive-halving")
@@ -276,7 +276,7 @@ def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
 
 
 def _first_in_seconds(rows: Rows, data: str) -> Claim:
-    """Each of the two against each of the others: to its lowest error, and to all of its lows."""
+    """Each of the two against each other policy: to its lowest error, and to all its new lows."""
     first = ("successive-halving", "successive-rejects")
     others = dict.fromkeys(row["policy"] for row in rows if row["policy"] not in first)
     told, won = [], []

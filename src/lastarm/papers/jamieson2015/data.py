@@ -1,8 +1,8 @@
 """The data of the paper's three experiments (§5): its own, a file of the user's, or a stand-in.
 
-Nothing is downloaded unless it is asked for by name, and nothing that is downloaded is kept in the
-project. The paper does not say what its kernel SVM learnt from; here that is the digits which come
-with lastarm.
+Nothing is downloaded unless it is asked for by name, and nothing that is downloaded is stored in
+the project. The paper does not say on which data its kernel SVM was trained; here it is the digits
+that come with lastarm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lastarm.errors import InvalidArgument
 Array = NDArray[Any]
 SEED = 2015  # of all rows that are drawn from a file
 
-SONGS = "yearpredictionmsd"  # what the file of the songs is called, in whatever case
+SONGS = "yearpredictionmsd"  # in the name of the file of the songs, in any case
 ALL_SONGS = 515_345  # its rows; the paper has a tenth of them
 U_DATA = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"  # sha256 of the lines
 
@@ -46,7 +46,7 @@ QUICK_ROWS, QUICK_RATINGS = 2_000, 10_000  # at most, of a file
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows and their targets; `name` is fit for a file's name, `about` a sentence for the page."""
+    """Rows and targets; `name` is fit for a file's name, `about` is a sentence for the page."""
 
     name: str
     X: NDArray[np.float64]
@@ -73,8 +73,9 @@ def regression_table(given: str | None, *, quick: bool = False) -> Table:
     path = file_of(given, "year-prediction-msd")
     X, y = read_table(path)
     if y.dtype.kind == "U":
-        raise InvalidArgument(
-            f"{str(path)!r} has words as targets, and a regression is of numbers. Give {TABLES}."
+        raise _not_usable(
+            path,
+            f"{str(path)!r} has words as targets, but a regression needs numbers. Use {TABLES}.",
         )
     of, name, what = len(y), file_name(path), f"The file {path.name}"
     most = QUICK_ROWS if quick else of
@@ -103,9 +104,10 @@ def classification_table(given: str | None, *, quick: bool = False) -> Table:
     X, labels = read_table(path)
     classes, y = np.unique(labels, return_inverse=True)
     if len(classes) != 2:
-        raise InvalidArgument(
-            f"the targets in {str(path)!r} have {len(classes)} different values, and the kernel "
-            "SVM tells two classes apart. Give a file with two, or make two of them first."
+        raise _not_usable(
+            path,
+            f"The targets in {str(path)!r} have {len(classes)} different values, but the kernel "
+            "SVM is for two classes. Use a file with two classes, or join classes first.",
         )
     rows = draw_rows(len(y), QUICK_ROWS if quick else len(y))
     about = _about(f"The file {path.name}", X[rows], len(y))
@@ -191,11 +193,11 @@ def _about_ratings(what: str, rows: NDArray[np.float64], of: int) -> str:
     return f"{what}: {len(rows):,} ratings{drawn}, {users:,} users × {items:,} items."
 
 
-# Files, and the two data sets that can be downloaded from their homes --------------------------
+# Files, and the two data sets that can be downloaded --------------------------
 
 
 class Source(NamedTuple):
-    """Where a data set is at home, what is there, and on what terms."""
+    """Where a data set is published, its checksum, and its terms."""
 
     url: str
     sha256: str
@@ -223,21 +225,23 @@ SOURCES = {
 
 
 def file_of(given: str, name: str | None = None) -> Path:
-    """The path that was given; if it is `name` instead, that data set, downloaded if need be."""
+    """The path that was given; or, if `name` was given, that data set, downloaded if needed."""
     return download(given) if given == name else Path(given)
 
 
 def download(name: str) -> Path:
-    """The file of a data set, from its home or from the user's cache.
+    """The file of a data set, downloaded or from the user's cache.
 
-    Its terms are shown before the download begins, on standard error.
+    Its terms are printed to standard error before the download begins.
     """
     try:
         pooch = importlib.import_module("pooch")
     except ImportError:
         raise InvalidArgument(
-            f"pooch is needed to download {name}, and it is not installed: "
-            'pip install "lastarm[paper]", or give a file by --data PATH.'
+            f"{name} cannot be downloaded, because the package pooch is not installed. Run "
+            'pip install "lastarm[paper]", or use a file of yours with --data PATH.',
+            argument="data",
+            given=name,
         ) from None
     source, cache = SOURCES[name], Path(pooch.os_cache("lastarm"))
     file = source.url.rpartition("/")[2]
@@ -248,9 +252,11 @@ def download(name: str) -> Path:
         return Path(pooch.retrieve(source.url, known, fname=file, path=cache, progressbar=False))
     except (OSError, ValueError) as error:  # no network, no room, or not the file that it was
         raise InvalidArgument(
-            f"{name} could not be downloaded from {source.url}: {_reason(error)}. Fetch {file} "
-            "from there on another machine and give it by --data PATH, or leave --data out to "
-            "use the stand-in."
+            f"{name} could not be downloaded from {source.url}: {_reason(error)}. Download {file} "
+            "from there on another machine and use it with --data PATH, or leave --data out to "
+            "use the stand-in.",
+            argument="data",
+            given=name,
         ) from error
 
 
@@ -258,9 +264,10 @@ def read_table(path: Path) -> tuple[Array, Array]:
     """Rows and targets as they are in the file."""
     X, y = _read(path, _arrays if path.suffix.lower() == ".npz" else _columns, TABLES)
     if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
-        raise InvalidArgument(
-            f"{str(path)!r} has X of shape {X.shape} and y of shape {y.shape}: there are to be "
-            f"rows and columns, at least one of each, and one target for each row. Give {TABLES}."
+        raise _not_usable(
+            path,
+            f"{str(path)!r} has X of shape {X.shape} and y of shape {y.shape}, but a table needs "
+            f"at least one row and one column, and one target for each row. Use {TABLES}.",
         )
     finite = np.isfinite(X).all(axis=1)
     if y.dtype.kind == "f":
@@ -270,7 +277,7 @@ def read_table(path: Path) -> tuple[Array, Array]:
 
 
 def read_ratings(path: Path) -> tuple[NDArray[np.float64], bool]:
-    """User, item and rating of each line as they are there, and whether it is MovieLens 100k."""
+    """User, item and rating of each line as in the file, and whether it is MovieLens 100k."""
     content, rows = _read(path, _lines, RATINGS)
     _require_all(path, np.isfinite(rows).all(axis=1))
     headless = content.partition(b"\n")[2]
@@ -283,7 +290,7 @@ def is_songs(path: Path) -> bool:
 
 
 def draw_rows(n: int, most: int) -> NDArray[np.intp]:
-    """All of n rows if there are no more than `most`; else so many of them, always the same.
+    """All of n rows if there are at most `most`; else `most` of them, always the same ones.
 
     >>> draw_rows(3, most=5), draw_rows(5, most=3).size
     (array([0, 1, 2]), 3)
@@ -294,7 +301,7 @@ def draw_rows(n: int, most: int) -> NDArray[np.intp]:
 
 
 def file_name(path: Path) -> str:
-    """The file's stem, with a dash for whatever is awkward in the name of a file.
+    """The file's stem, with a dash for every character that is awkward in a file's name.
 
     >>> file_name(Path("some folder/my data (2).csv"))
     'my-data-2'
@@ -305,11 +312,16 @@ def file_name(path: Path) -> str:
 def _read(path: Path, read: Callable[[Path], Any], forms: str) -> Any:
     try:
         return read(path)
-    except Exception as error:  # whatever a foreign file does to its reader, it is no data
-        raise InvalidArgument(
-            f"{str(path)!r} cannot be read: {_reason(error)}. Give {forms}; or leave --data out, "
-            "and no file is needed."
+    except Exception as error:  # whatever goes wrong in its reader, the file is not usable
+        raise _not_usable(
+            path,
+            f"{str(path)!r} cannot be read: {_reason(error)}. Use {forms}; or leave --data out, "
+            "and no file is needed.",
         ) from error
+
+
+def _not_usable(path: Path, message: str) -> InvalidArgument:
+    return InvalidArgument(message, argument="data", given=str(path))
 
 
 def _reason(error: Exception) -> str:
@@ -319,10 +331,11 @@ def _reason(error: Exception) -> str:
 
 def _require_all(path: Path, finite: NDArray[np.bool_]) -> None:
     if not finite.all():
-        raise InvalidArgument(
-            f"{str(path)!r} holds nan or inf, first in row {int(np.argmin(finite))} counted from "
-            f"0, and in {int((~finite).sum())} of {finite.size} rows. Fill in or leave out such "
-            "rows."
+        raise _not_usable(
+            path,
+            f"{str(path)!r} has nan or inf in {int((~finite).sum())} of {finite.size} rows, first "
+            f"in row {int(np.argmin(finite))} counted from 0. Fill in these values, or leave "
+            "these rows out.",
         )
 
 
@@ -333,7 +346,7 @@ def _arrays(path: Path) -> tuple[Array, Array]:
             raise ValueError(f"it has no array {' and no array '.join(missing)}")
         X, y = arrays["X"], arrays["y"]
     if X.dtype.kind not in "biuf" or y.dtype.kind not in "biufU":
-        raise ValueError(f"X is of type {X.dtype} and y of type {y.dtype}, which are no numbers")
+        raise ValueError(f"X is of type {X.dtype} and y of type {y.dtype}, which are not numbers")
     return X.astype(np.float64), y
 
 
@@ -381,7 +394,7 @@ def _numbers(file: Iterable[str], columns: Sequence[int] | None = None) -> NDArr
     if not any(map(_is_number, first.split(separator))):
         first = next(lines, "")
     if not first:
-        raise ValueError("there are no rows in it")
+        raise ValueError("it has no rows")
     return np.loadtxt(
         chain([first], lines), delimiter=separator, comments=None, usecols=columns, ndmin=2
     )

@@ -19,7 +19,7 @@ RIVALS = ("successive-halving", "uniform")
 
 @dataclass
 class Models:
-    """Linear models: what was chosen for each, its weights and its pulls, a row a model."""
+    """Linear models, a row each: what was chosen for it (features, or θ), weights and pulls."""
 
     chosen: Array
     weights: Array
@@ -52,10 +52,10 @@ def descend(
     samples: tuple[Table, int],
     step: Callable[[Models, Array, float, int], None],
 ) -> None:
-    """Train these arms: one step a sample, and the same samples for all.
+    """Train these arms: one step for each sample, and the same samples for all arms.
 
-    Those are passes over a table in random orders, by a seed. `step(models, x, y, t)` changes the
-    weights by the sample (x, y), after t others.
+    `samples` is a table and a seed, which decides the random order of every pass over it.
+    `step(models, x, y, t)` changes the weights by the sample (x, y), after t others.
     """
     (X, y), seed = samples
     now, t = batch.rows(arms), common_level(batch.pulls, arms)

@@ -13,7 +13,8 @@ import numpy as np
 
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.theorems import Adversary, Played, Row, played
+from lastarm.papers.jamieson2015.pseudocode import Outcome
+from lastarm.papers.jamieson2015.theorems import Adversary, Row, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.doubling import doubling
 from lastarm.policies.parts.integers import ceil_log
@@ -23,20 +24,20 @@ from lastarm.theory import halving_budget, sgd_envelope
 from lastarm.theory.envelopes import Array
 
 TEXT = """\
-B′ is the least budget with which, and with every larger one, Successive Halving returns the best
-arm. It is found by trying all of them down from Theorem 1's bound; only ⌊B/⌈log₂ n⌉⌋ matters. The
-doubling trick runs n·⌈log₂ n⌉, twice that, and so on: the paper begins at B ← n, but there r_0
-would be 0 for more than two arms, and beginning later is our change. What it has spent is counted
-when the first run whose budget reaches B′ ends: cold, where each run starts anew, and warm, where
-arms go on from where they are, as the policy `doubling` does. Warm runs compare arms at other
-levels, so B′ promises nothing for them; whether they return the best arm is counted. The losses
-are Theorem 3's on the limits a/n, for three envelopes; losses a/n + c/t with a c between −8 and 8
-for each arm, drawn by the seed; and the instance that docs/theory.md keeps. A bound holds if all
-are within it; "in part" is at least half of them."""
+B′ is the least budget such that Successive Halving returns the best arm with it and with every
+larger one. It is found by trying all budgets downwards from Theorem 1's bound; only ⌊B/⌈log₂ n⌉⌋
+matters. The doubling trick runs with n·⌈log₂ n⌉, then twice that, and so on. (The paper begins at
+B ← n, but then r_0 is 0 for more than two arms; beginning later is our change.) What it has spent
+is counted at the end of the first run whose budget reaches B′. Cold means that each run starts
+anew; warm means that arms continue from where they are, as in the policy `doubling`. Warm runs
+compare arms at other levels, so B′ promises nothing for them; how often they return the best arm
+is counted. The losses are Theorem 3's on the limits a/n, for three envelopes; losses a/n + c/t
+with a c between −8 and 8 for each arm, drawn by the seed; and the instance in docs/theory.md. A
+bound holds if all instances are within it; "in part" means at least half of them."""
 
 
 class Instance(NamedTuple):
-    """Arms of which the best is known, and a budget that is enough by Theorem 1."""
+    """Arms whose best is known, and a budget that is enough by Theorem 1."""
 
     family: str
     n: int
@@ -91,7 +92,7 @@ def _kept(arm: int, t: int) -> float:
 
 
 def measured(instance: Instance) -> Row:
-    """B′ of an instance, and what doubling has spent when its budget has reached that."""
+    """B′ of an instance, and what doubling has spent when its budget has reached B′."""
     family, n, loss, best, _ = instance
     needed = least_enough(instance)
     cold, B = 0, n * ceil_log(n, 2)
@@ -125,8 +126,8 @@ def least_enough(instance: Instance) -> int:
     return n * rounds
 
 
-def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Played:
-    """The runs of the doubling trick up to that of this budget, each going on from the last."""
+def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Outcome:
+    """The runs of the doubling trick up to this budget, each continuing from the one before."""
 
     def once(B: int) -> Algorithm:
         return successive_halving(range(n), B)

@@ -1,12 +1,12 @@
 """The paper's three experiments, §5.1 to §5.3: what is trained, on what, how often.
 
-What the paper says is taken from there: splits of 90/10 and 80/20, every dimension and the target
-of mean 0 and variance 1 on TRAIN (not for completion), the ranges of the hyperparameters, the
-numbers of arms and trials. It does not say how far its budgets go: here they double from the least
-that every policy can use.
+As in the paper: splits of 90/10 and 80/20, every dimension and the target with mean 0 and variance
+1 on TRAIN (not for completion), the ranges of the hyperparameters, the numbers of arms and trials.
+The paper does not say how large its budgets are; here they double from the least that every policy
+can use.
 
 The protocol is trials of many searches, each with its own journal. In every trial the split, the
-order of the samples and the arms are drawn afresh. For every policy there is one search for each
+order of the samples and the arms are drawn again. For every policy there is one search for each
 budget of a doubling sequence, with counters at 0 again: "we do not warm start upon doubling". Its
 error is that of its recommendation J_t on TEST, its wall-clock time what training and looking
 took. Arms are trained one at a time, as in the paper; `together`, many in one kernel.
@@ -59,9 +59,9 @@ Array = NDArray[np.float64]
 class InThePaper(InRounds):
     """A policy as the paper's experiments run it.
 
-    Recommended is J_t = argmin ℓ_{θ,T_θ}, the arm whose latest loss is the lowest (§4.1), even if
-    it was dropped. And the general algorithm goes on until it is stopped from outside (figure 2):
-    a policy that ends when it is sure gives what is left to the arm that it found.
+    It recommends J_t = argmin ℓ_{θ,T_θ}, the arm whose latest loss is the lowest (§4.1), even if
+    that arm was dropped. And the general algorithm runs until it is stopped from outside (figure
+    2): a policy that ends when it is sure gives the rest of its budget to the arm that it found.
     """
 
     name: ClassVar[str] = "in-the-paper"
@@ -70,7 +70,7 @@ class InThePaper(InRounds):
     seed: int = 0
 
     def algorithm(self) -> Algorithm:
-        """The policy's own, perhaps one pull of all that is left, and then J_t."""
+        """The policy's own algorithm, perhaps one pull with the rest of the budget, then J_t."""
         seeded = {"seed": self.seed} if self.of == EXP3.name else {}
         policy = POLICIES[self.of](self.arms, self.budget, **seeded)
         assert isinstance(policy, InRounds)
@@ -89,7 +89,7 @@ class InThePaper(InRounds):
 class Experiment:
     """A problem, its arms, and the policies that are compared on it.
 
-    `policies` says up to which budget each goes: those that look at every pull end earlier.
+    `policies` has the greatest budget of each policy: those that look at every pull get less.
     """
 
     name: str
@@ -125,7 +125,7 @@ def doublings(first: int, last: int) -> tuple[int, ...]:
 
 
 def scaled(X: Array, train: NDArray[np.intp]) -> Array:
-    """Every column of mean 0 and variance 1 on TRAIN; one that is constant there becomes 0.
+    """Every column with mean 0 and variance 1 on TRAIN; a column that is constant there becomes 0.
 
     >>> scaled(np.array([[1.0, 5.0], [3.0, 5.0], [4.0, 5.0]]), np.array([0, 1]))
     array([[-1.,  0.],
@@ -146,9 +146,9 @@ def ridge_regression(table: Table, seed: int) -> RidgeRegression:
 
 
 def kernel_svm(table: Table, seed: int) -> KernelSVM:
-    """§5.2: rows of variance 1 a dimension are near 2d from each other, squared.
+    """§5.2: with variance 1 in each dimension, squared distances of rows are near 2d.
 
-    With γ ≥ 1 such a kernel would be an identity; so rows are divided by √(2d), and squared
+    With γ ≥ 1 the kernel would then be an identity. So rows are divided by √(2d), and squared
     distances are near 1.
     """
     train, val, test = split(table.y.astype(int), seed)
@@ -234,7 +234,7 @@ class Row(TypedDict):
 def run(
     experiment: Experiment, settings: Settings, *, together: bool = False
 ) -> tuple[Any, list[Row]]:
-    """The data, and all searches of all trials; those that are in journals are read there."""
+    """The data, and all searches of all trials; finished searches are read from their journals."""
     data = _data(experiment.load, settings.data, settings.quick)
     kind = f"{experiment.name}-{data.name}{'-together' * together}{'-quick' * settings.quick}"
     trials = settings.trials or experiment.trials
@@ -275,12 +275,12 @@ def _performed(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():
-                process.kill()  # what it was at is in its journal
+                process.kill()  # its work so far is in its journal
             raise
 
 
 def _end_with_the_parent() -> None:
-    """A worker whose parent was killed would go on, and hold the journals."""
+    """End this worker when its parent is killed; else it would continue, and hold the journals."""
     parent = parent_process()
     assert parent
 
@@ -320,7 +320,9 @@ def trial(
                 runner=runner,
             )
             result = once()
-            if result.spent.repeated:  # it was stopped, and its seconds are not those of a search
+            if (
+                result.spent.repeated
+            ):  # it was stopped before, so its seconds are not those of one search
                 journal.unlink()
                 result = once()
             assert result.loss is not None
@@ -347,7 +349,7 @@ def _data(load: Callable[..., Any], given: str | None, quick: bool) -> Any:
 
 
 def _compile(trainer: Any) -> None:
-    """Have the kernels compiled before the first search is timed."""
+    """Compile the kernels before the first search is timed."""
     batch = trainer.start([{"lambda": 1.0, "gamma": 1.0, "rank": 2, "sigma": 1.0}], [0])
     trainer.train(batch, [0], 1)
     trainer.losses(batch, [0])

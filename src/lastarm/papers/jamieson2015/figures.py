@@ -24,7 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Line:
+class PolicyLine:
     """A policy over all trials, a point a budget."""
 
     budgets: Array
@@ -34,11 +34,11 @@ class Line:
     high: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Line:
-        """Gather the rows of one policy by budget; where a trial diverged, the line has a gap.
+    def of(cls, rows: Rows) -> PolicyLine:
+        """The rows of one policy by budget; where a trial diverged, the line has a gap.
 
         >>> row = {"budget": "8", "train_seconds": "1.5", "loss_seconds": "0.5"}
-        >>> line = Line.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
+        >>> line = PolicyLine.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
         >>> line.mean, line.low, line.seconds
         (array([0.5]), array([0.375]), array([2.]))
         """
@@ -58,12 +58,13 @@ class Line:
 def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
     """Test error against iterations and against seconds: the mean over trials, and quartiles.
 
-    `unit` says what an iteration is. Where the rows of a policy end before others', it is marked.
+    `unit` says what an iteration is. If a policy's rows end before those of others, its end is
+    marked.
     """
     of: dict[str, list[Mapping[str, Any]]] = {policy: [] for policy in LOOKS}
     for row in rows:
         of.setdefault(row["policy"], []).append(row)
-    lines = {policy: Line.of(its) for policy, its in of.items() if its}
+    lines = {policy: PolicyLine.of(its) for policy, its in of.items() if its}
     most = max(line.budgets[-1] for line in lines.values())
     trials = len({row["trial"] for row in rows})
     with sheet(10, 5.2, panels=2, columns=4) as (figure, (left, right)):
@@ -109,9 +110,9 @@ def scaling(
     ylabel: str,
     references: Mapping[str, Points] = MappingProxyType({}),
 ) -> Figure:
-    """Lines on two logarithmic axes, and dashed grey ones to hold them against.
+    """Lines on two logarithmic axes, and dashed grey lines to compare them with.
 
-    A line named as a policy is drawn as that policy is elsewhere.
+    A line with the name of a policy looks as that policy does elsewhere.
     """
     with sheet(8, 5, columns=3) as (figure, (axes,)):
         free = (look for policy, look in LOOKS.items() if policy not in lines)
@@ -128,7 +129,7 @@ def scaling(
 def ranks(rows: Rows, bounds: Mapping[str, str]) -> Figure:
     """Theorem 3: the rank of the returned arm against the budget, a panel an envelope.
 
-    `bounds` names, for each policy, the column of the budget that is enough.
+    `bounds` has, for each policy, the column with the budget that is enough.
     """
     n = max(row["n"] for row in rows)
     panels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -200,7 +201,8 @@ def penalties(
 ) -> Figure:
     """Example 4: the error on VAL against θ in one trial; the mean test error against the budget.
 
-    `chosen` is what each policy chose there, and `everyone` the mean error if all are trained.
+    `chosen` has the θ that each policy chose there, `everyone` is the mean error if all θ are
+    fully trained.
     """
     with sheet(10, 4.6, panels=2, columns=3, sharey=False) as (figure, (left, right)):
         losses = dict(zip(*by_theta, strict=True))

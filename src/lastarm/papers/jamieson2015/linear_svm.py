@@ -28,30 +28,30 @@ ENOUGH = 5  # trials, to tell whether two errors are the same
 POINT = 0.01
 
 TEXT = """\
-The linear classifier ⟨w, x⟩ with hinge loss and the penalty θ‖w‖², θ being one of {arms} values
-drawn log-uniformly from 1e-6 to 1, tells even from odd handwritten digits (1,797 images of 8 × 8
-grey values, standardised on TRAIN; splits are 90/10 and 80/20, classes in proportion). A pull is
+The linear classifier ⟨w, x⟩ with hinge loss and the penalty θ‖w‖² tells even from odd handwritten
+digits (1,797 images of 8 × 8 grey values, standardised on TRAIN; splits are 90/10 and 80/20,
+classes in proportion). θ is one of {arms} values, drawn log-uniformly from 1e-6 to 1. A pull is
 one sample of TRAIN, by a step of Pegasos. The loss is the share of VAL that is not on the right
-side; it often ties, and ties go to the lower arm number. {trials} trials, each with a split and
-values of θ of its own. Fully trained is {passes} passes over TRAIN for every θ; the error as a
-function of θ is not convex if its slopes fall anywhere, and one such trial is enough. How many
-times faster halving is, is the ratio of the budgets with which uniform allocation and halving
-first come down to the lowest mean test error of uniform allocation; between two budgets, that is
-where a line over their logarithms does. "Yes" is from 2 on, "in part" more than 1. For the
+side; it often ties, and ties go to the lower arm number. There are {trials} trials, each with its
+own split and its own values of θ. Fully trained means {passes} passes over TRAIN for every θ. The
+error as a function of θ is not convex if its slope falls anywhere; one such trial is enough. How
+many times faster halving is, is a ratio of two budgets: those with which uniform allocation and
+halving first come down to the lowest mean test error of uniform allocation, with a line over the
+logarithms between two budgets. "Yes" is a ratio of at least 2, "in part" more than 1. For the
 footnote, 1{{z < 0}} is replaced by 1/(1 + exp(s·z)) while halving searches with the greatest of
-these budgets; it holds if with the steepest, s = {steepest:g}, the mean test error changes by at
-most a percentage point, with two standard errors of the paired differences added, and does not if
-it is by more with these subtracted. In between, and with fewer than {enough} trials, that is
-undecided."""
+these budgets. It holds if with the steepest, s = {steepest:g}, the mean test error changes by at
+most a percentage point even with two standard errors of the paired differences added. It does not
+hold if the change is larger even with these subtracted. In between, and with fewer than {enough}
+trials, it is undecided."""
 
 
 class LinearSVM:
     """Linear classifiers ⟨w, x⟩ without intercept, by Pegasos; the config is `{"theta": θ}`.
 
     With λ = 2θ the objective is λ/2·‖w‖² + the mean of max(0, 1 − y⟨w, x⟩). Sample number t is the
-    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL on the wrong
-    side, and on none, or the mean of 1/(1 + exp(s·y⟨w, x⟩)) where `sigmoid` is s; the test loss is
-    the former, on TEST.
+    step w ← (1 − 1/t)·w + 1{y⟨w, x⟩ < 1}·y·x/(λt). The loss is the fraction of VAL that is not on
+    the right side. If `sigmoid` is a number s, it is the mean of 1/(1 + exp(s·y⟨w, x⟩)) instead.
+    The test loss is the fraction of TEST that is not on the right side.
 
     Source: Shalev-Shwartz, Singer, Srebro & Cotter, "Pegasos" (Mathematical Programming, 2011),
     figure 1, without the optional projection.
@@ -112,7 +112,7 @@ def _wrong(batch: Models, arms: Sequence[int], table: Table) -> Array:
     return np.asarray((~right).mean(axis=1))
 
 
-class Game(NamedTuple):
+class ThetaSearch(NamedTuple):
     """A search for θ; without a sigmoid, by the share of VAL that is misclassified."""
 
     policy: str
@@ -131,13 +131,13 @@ def linear_svm(settings: Settings) -> Part:
     for trial in range(trials):
         seed = arm_seed(settings.seed, trial)
         parts = parts_of(table, seed)
-        every = Game("uniform", ARMS * passes * len(parts[0][1]))  # all θ, fully trained
-        games = [Game(policy, budget) for policy in RIVALS for budget in budgets]
-        games += [Game(RIVALS[0], budgets[-1], s) for s in SIGMOIDS]
+        every = ThetaSearch("uniform", ARMS * passes * len(parts[0][1]))  # all θ, fully trained
+        searches = [ThetaSearch(policy, budget) for policy in RIVALS for budget in budgets]
+        searches += [ThetaSearch(RIVALS[0], budgets[-1], s) for s in SIGMOIDS]
         arms: list[Config] = list(draw({"theta": LogUniform(1e-6, 1.0)}, ARMS, seed))
         journals = settings.journals / "linear-svm" / f"trial-{trial}"
-        for game in (*games, every):
-            policy, budget, s = game
+        for asked in (*searches, every):
+            policy, budget, s = asked
             found = searched(
                 LinearSVM(*parts, seed=seed, sigmoid=s),
                 Configs(arms),
@@ -151,12 +151,12 @@ def linear_svm(settings: Settings) -> Part:
                 | {"theta": found.config["theta"], "val_loss": round(found.loss, 9)}
                 | {"test_error": found.test_loss}
             )
-            if game is every:
+            if asked is every:
                 trained.append(by_theta(found))
         settings.progress(trial + 1, trials)
     figure = figures.penalties(
         trained[0],
-        {policy: of(rows, Game(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
+        {policy: of(rows, ThetaSearch(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
         {policy: mean_errors(rows, policy, budgets) for policy in RIVALS},
         everyone=float(_errors(rows, every).mean()),
         trials=trials,
@@ -192,20 +192,20 @@ def by_theta(trained: Result) -> tuple[Array, Array]:
     return theta[order], losses[order]
 
 
-def of(rows: Sequence[Row], game: Game) -> list[Row]:
-    """The rows of a game, trial by trial."""
-    policy, budget, sigmoid = game
+def of(rows: Sequence[Row], asked: ThetaSearch) -> list[Row]:
+    """The rows of such a search, trial by trial."""
+    policy, budget, sigmoid = asked
     key = (policy, budget, sigmoid or "")
     return [row for row in rows if (row["policy"], row["budget"], row["sigmoid"]) == key]
 
 
-def _errors(rows: Sequence[Row], game: Game) -> Array:
-    return np.array([row["test_error"] for row in of(rows, game)])
+def _errors(rows: Sequence[Row], asked: ThetaSearch) -> Array:
+    return np.array([row["test_error"] for row in of(rows, asked)])
 
 
 def mean_errors(rows: Sequence[Row], policy: str, budgets: Sequence[int]) -> Curve:
     """The mean test error against the budget."""
-    means = [float(_errors(rows, Game(policy, budget)).mean()) for budget in budgets]
+    means = [float(_errors(rows, ThetaSearch(policy, budget)).mean()) for budget in budgets]
     return Curve([float(budget) for budget in budgets], means)
 
 
@@ -225,7 +225,7 @@ def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
 
 
 def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
-    """How many times as much uniform allocation takes to its lowest error as halving does."""
+    """How many times more than halving uniform allocation needs to reach its lowest error."""
     halving, uniform = (mean_errors(rows, policy, budgets) for policy in RIVALS)
     goal = min(uniform.errors)
     theirs, ours = uniform.reaches(goal), halving.reaches(goal)
@@ -248,8 +248,8 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
 
 
 def footnote(rows: Sequence[Row], budget: int) -> Claim:
-    """Whether a steep sigmoid gives the same test error, to a percentage point."""
-    plain = Game(RIVALS[0], budget)
+    """Whether a steep sigmoid gives the same test error, within a percentage point."""
+    plain = ThetaSearch(RIVALS[0], budget)
     first = [row["theta"] for row in of(rows, plain)]
     told = []
     for s in SIGMOIDS:

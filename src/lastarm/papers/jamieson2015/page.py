@@ -29,26 +29,27 @@ ORDER = (
     "doubling",
     "subsets",
     "linear-svm",
-)  # what a key begins with; any other comes after, by the alphabet
+)  # what a key begins with; other keys come after these, in alphabetical order
 
 HEAD = """\
 # Jamieson & Talwalkar (2015), run again
 
 What the paper "Non-stochastic Best Arm Identification and Hyperparameter Optimization" claims, and
-what came of each claim when lastarm ran its experiments. Below the table, every part has its
-figures, its numbers and the command that makes them.
+what lastarm found for each claim when it ran the paper's experiments. Below the table, every part
+has its figures, its numbers and the command that makes them.
 
-Read the verdicts with this in mind: the paper gives no rules for its sentences, so the rules are
-ours, and some were changed after numbers had been seen. The SVM's "same low error" was first the
-lowest error of the slower policy; it became three distances from the lowest of all after a look at
-ten trials. Other rules, and some of the made-up arms and data, were changed while the parts were
-written. docs/decisions.md lists these changes, and what the first rules give.
+Read the verdicts with this in mind: the paper does not say when its sentences count as true, so
+the rules are ours, and some were changed after numbers had been seen. The SVM's "same low error"
+was first the lowest error of the slower policy. After ten trials had been seen, it became three
+distances from the lowest error of all. Other rules, and some of the made-up arms and data, were
+changed while the parts were written. docs/decisions.md lists these changes, and the verdicts by
+the first rules.
 """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a part is to be run: `None` is as in the paper, `quick` is small enough for a test."""
+    """How a part is run: `None` means as in the paper, `quick` is small enough for a test."""
 
     out: Path
     trials: int | None = None
@@ -65,7 +66,7 @@ class Settings:
 
 
 class Stopped(Exception):
-    """A part was stopped by a signal; the same settings go on from its journals."""
+    """A part was stopped by a signal; with the same settings it continues from its journals."""
 
     def __init__(self, signal: int) -> None:
         super().__init__(signal)
@@ -73,7 +74,7 @@ class Stopped(Exception):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper, and what became of it here, in numbers."""
+    """A sentence of the paper, and what was found here, in numbers."""
 
     claim: str
     paper: str
@@ -84,7 +85,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """What the page says of one part: under `key` lie its figures and its table."""
+    """What the page says about one part; its figures and its table have `key` in their names."""
 
     key: str
     title: str
@@ -95,7 +96,7 @@ class Part:
 
 
 def command(name: str, settings: Settings) -> str:
-    """The command that runs a part so."""
+    """The command that runs a part with these settings."""
     options = {
         "--data": settings.data and shlex.quote(Path(settings.data).name),
         "--trials": settings.trials,
@@ -106,7 +107,7 @@ def command(name: str, settings: Settings) -> str:
 
 
 def write(part: Part, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Write a part's table as CSV, and what the page says of it as JSON."""
+    """Write a part's table as CSV, and what the page says about it as JSON."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / f"{part.key}.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -125,18 +126,23 @@ def read(path: Path) -> Part:
 
 
 def check(out: Path) -> None:
-    """Refuse a folder in which the page could not be written, before anything is run."""
+    """Refuse a folder in which the page cannot be written, before anything runs."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidArgument(
-            f"{out} cannot be made ({error.strerror or error}). Give another folder by --out."
+            f"The folder {out} cannot be created ({error.strerror or error}). Choose another one "
+            "with --out.",
+            argument="out",
+            given=out,
         ) from error
     page = out / "README.md"
     if page.exists() and not page.read_text(encoding="utf-8").startswith(HEAD[:20]):
         raise InvalidArgument(
-            f"{page} is not a page of ours, and would be written over. Give another folder by "
-            "--out."
+            f"{page} was not written by this command and would be overwritten. Choose another "
+            "folder with --out.",
+            argument="out",
+            given=out,
         )
     for path in out.glob("*.json"):
         _read(path)
@@ -147,8 +153,10 @@ def write_page(out: Path) -> Path:
     parts = [_read(path) for path in sorted(out.glob("*.json"), key=_place)]
     if not parts:
         raise InvalidArgument(
-            f"{out} has no parts in it, so there is no page to write. Run a part first; each "
-            "leaves a JSON file there."
+            f"The folder {out} has no parts in it, so there is no page to write. Run a part "
+            "first; each writes a JSON file there.",
+            argument="out",
+            given=out,
         )
     page = out / "README.md"
     blocks = [HEAD, _claims(parts), *(_section(part, out) for part in parts)]
@@ -167,7 +175,9 @@ def _read(path: Path) -> Part:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidArgument(
             f"{path} is not a part of the reproduction ({type(error).__name__}: {error}). Run its "
-            "part again, or move the file away."
+            "part again, or move the file to another folder.",
+            argument="out",
+            given=path,
         ) from error
 
 
@@ -179,7 +189,7 @@ def _claims(parts: Iterable[Part]) -> str:
 
 
 def _cell(text: str) -> str:
-    r"""A text that stays in its cell: on one line, its bars escaped.
+    r"""A text for one cell: on one line, its bars escaped.
 
     >>> print(_cell("|S_k|\nhalves"))
     \|S_k\| halves
@@ -210,9 +220,11 @@ def _link(name: str) -> str:
 
 
 def _beside(out: Path, name: str, part: Part) -> str:
-    """The name of a file that the page points at, which has to be there."""
+    """The name of a file that the page refers to; the file must exist."""
     if not (out / name).exists():
         raise InvalidArgument(
-            f"{out / name} is missing, and the part {part.key!r} names it. Run that part again."
+            f"{out / name} is missing, and the part {part.key!r} names it. Run that part again.",
+            argument="out",
+            given=out / name,
         )
     return name

@@ -22,7 +22,7 @@ from typing import NamedTuple
 Losses = Callable[[int, int], float]
 
 
-class Played(NamedTuple):
+class Outcome(NamedTuple):
     """What an algorithm returned, the pulls it made and the losses it saw."""
 
     arm: int | None
@@ -30,14 +30,14 @@ class Played(NamedTuple):
     observations: int
 
 
-def uniform_allocation(loss: Losses, n: int, B: int) -> Played:
+def uniform_allocation(loss: Losses, n: int, B: int) -> Outcome:
     """Jamieson & Talwalkar §3.2: T_i = B/n for all i, then argmin_i ℓ_{i,B/n}."""
     T = floor(Fraction(B, n))
     seen = {i: loss(i, T) for i in range(n)}
-    return Played(_lowest(seen), n * T, n)
+    return Outcome(_lowest(seen), n * T, n)
 
 
-def successive_halving(loss: Losses, n: int, B: int, eta: int = 2) -> Played:
+def successive_halving(loss: Losses, n: int, B: int, eta: int = 2) -> Outcome:
     """Jamieson & Talwalkar, figure "Successive Halving Algorithm", with eta in place of 2."""
     log_n = 0
     while eta**log_n < n:
@@ -57,12 +57,12 @@ def successive_halving(loss: Losses, n: int, B: int, eta: int = 2) -> Played:
         sigma = sorted((i for i in S if isfinite(seen[i])), key=lambda i: (seen[i], i))
         S = set(sigma[: max(1, floor(Fraction(len(S), eta)))])
         if not S:
-            return Played(_lowest(seen), pulls, observations)
+            return Outcome(_lowest(seen), pulls, observations)
     (i,) = S
-    return Played(i, pulls, observations)
+    return Outcome(i, pulls, observations)
 
 
-def successive_rejects(loss: Losses, n: int, B: int) -> Played:
+def successive_rejects(loss: Losses, n: int, B: int) -> Outcome:
     """Audibert & Bubeck (2010), figure 3, with losses in place of rewards; their K is n."""
     if n == 1:
         return uniform_allocation(loss, n, B)
@@ -84,9 +84,9 @@ def successive_rejects(loss: Losses, n: int, B: int) -> Played:
         sigma = sorted((i for i in A if isfinite(seen[i])), key=lambda i: (seen[i], i))
         A = set(sigma[: n - k])
         if not A:
-            return Played(_lowest(seen), pulls, observations)
+            return Outcome(_lowest(seen), pulls, observations)
     (i,) = A
-    return Played(i, pulls, observations)
+    return Outcome(i, pulls, observations)
 
 
 def _lowest(seen: dict[int, float]) -> int | None:
@@ -133,12 +133,12 @@ class World:
         among = self.healthy(self.latest if arms is None else arms) or self.healthy(self.latest)
         return min(among, key=lambda i: (self.latest[i], i), default=None)
 
-    def end(self, arm: int | None) -> Played:
+    def end(self, arm: int | None) -> Outcome:
         """What was found and spent."""
-        return Played(arm, sum(self.T.values()), self.observations)
+        return Outcome(arm, sum(self.T.values()), self.observations)
 
 
-def successive_elimination(loss: Losses, n: int, B: int, delta: float) -> Played:
+def successive_elimination(loss: Losses, n: int, B: int, delta: float) -> Outcome:
     """Even-Dar et al. (2006), algorithm 3, looking at t = 1, 2, 4, … and when the budget ends."""
     world, S, t = World(loss), list(range(n)), 0
     while len(S) > 1:
@@ -156,7 +156,7 @@ def successive_elimination(loss: Losses, n: int, B: int, delta: float) -> Played
     return world.end(world.best(S))
 
 
-def lucb(loss: Losses, n: int, B: int, delta: float) -> Played:
+def lucb(loss: Losses, n: int, B: int, delta: float) -> Outcome:
     """Kalyanakrishnan et al. (2012), LUCB1 with m = 1 and ε = 0."""
     world, t = World(loss), 1
     world.bring(range(n), 1)
@@ -178,7 +178,7 @@ def lucb(loss: Losses, n: int, B: int, delta: float) -> Played:
     return world.end(world.best())
 
 
-def lil_ucb(loss: Losses, n: int, B: int, nu: float) -> Played:
+def lil_ucb(loss: Losses, n: int, B: int, nu: float) -> Outcome:
     """Jamieson et al. (2014), figure 1, with the constants of lil'UCB Heuristic."""
     epsilon, beta, lambda_, delta, variance = 0.0, 0.5, 1 + 10 / n, nu / 5, 1 / 4
 
@@ -201,7 +201,7 @@ def lil_ucb(loss: Losses, n: int, B: int, nu: float) -> Played:
     return world.end(world.best())
 
 
-def exp3(loss: Losses, n: int, B: int, seed: int) -> Played:
+def exp3(loss: Losses, n: int, B: int, seed: int) -> Outcome:
     """Auer et al. (2002), figure 1; a draw is uniform with chance γ, else by weight."""
     world, random, arms = World(loss), Random(seed), list(range(n))
     gamma = min(1, sqrt(n * log(n) / ((e - 1) * B)))
@@ -228,7 +228,7 @@ def exp3(loss: Losses, n: int, B: int, seed: int) -> Played:
     return world.end(world.best())
 
 
-def exponential_gap(loss: Losses, n: int, B: int, delta: float) -> Played:
+def exponential_gap(loss: Losses, n: int, B: int, delta: float) -> Outcome:
     """Karnin et al. (2013), algorithm 3, on pulls in all; what does not fit is spent evenly."""
     world, S, r = World(loss), list(range(n)), 1
     while len(S) > 1:
@@ -262,7 +262,7 @@ def exponential_gap(loss: Losses, n: int, B: int, delta: float) -> Played:
     return world.end(world.best(S))
 
 
-def hyperband(loss: Losses, draws: list[list[int]], R: int, eta: int) -> Played:
+def hyperband(loss: Losses, draws: list[list[int]], R: int, eta: int) -> Outcome:
     """Li et al. (2018), algorithm 1, given each bracket's arms; the best winner is returned."""
     s_max = 0
     while eta ** (s_max + 1) <= R:
@@ -278,7 +278,7 @@ def hyperband(loss: Losses, draws: list[list[int]], R: int, eta: int) -> Played:
     return world.end(world.best(winners))
 
 
-def asha(loss: Losses, n: int, B: int, R: int, eta: int) -> Played:
+def asha(loss: Losses, n: int, B: int, R: int, eta: int) -> Outcome:
     """Li et al. (2020), algorithm 2 with one worker: get_job, run, record, repeat."""
     s = 0
     while eta ** (s + 1) <= R:

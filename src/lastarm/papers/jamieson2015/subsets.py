@@ -27,23 +27,24 @@ DOUBLINGS, QUICK_DOUBLINGS = 8, 6  # budgets, of which the least is n⌈log₂ n
 
 TEXT = """\
 Every subset of {d} of {D} features is an arm: {n} of them. y = Σ w_j·x_j + e over all features,
-with |w_j| = q^j in a random order and of random signs, for q = 0.8, 0.9 and 0.97; features and e
+with |w_j| = q^j in a random order and with random signs, for q = 0.8, 0.9 and 0.97; features and e
 are normal with variance 1, features with correlations of 0.3. A pull is a step of stochastic
 gradient descent on one sample of TRAIN (1,000 rows), of a size O(1/t) that is the same for all
 arms; the loss is the mean squared error on VAL (500 rows). The best subset is the one whose exact
-least-squares fit on TRAIN has the least error on VAL. What a policy needs is the least budget from
-which on it finds that subset with all budgets tried, which double from n⌈log₂ n⌉. Where one of the
-two fails with the last, the next, untried, is taken for it; where both do, the trial is left out.
-Halving needs less if the median of uniform allocation's need over halving's is at least 2; "in
-part" is more than 1. {trials} trials for each q, each with data of its own."""
+least-squares fit on TRAIN has the least error on VAL. What a policy needs is the least budget such
+that it finds that subset with it and with every greater one that was tried; budgets double from
+n⌈log₂ n⌉. If only one of the two policies fails with the last budget, the next one, which was not
+tried, is taken as its need; if both fail, the trial is left out. Halving needs less if the median
+of uniform allocation's need divided by halving's is at least 2; "in part" means more than 1.
+{trials} trials for each q, each with its own data."""
 
 
 class SubsetRegression:
     """Least squares on a subset of the features; the config is `{"features": [j, …]}`.
 
     With the sample (x, y) after t others the step is w ← w − (w·x − y)x / (c(t + t_0)), where c is
-    the least eigenvalue of the features' second moments on TRAIN, all features together, so that
-    it is none too large for any subset, and c·t_0 the greatest |x|². The loss is the mean squared
+    the least eigenvalue of the second moments of all features on TRAIN, so that the step is not
+    too large for any subset, and c·t_0 is the greatest |x|². The loss is the mean squared
     error on VAL.
     """
 
@@ -131,7 +132,7 @@ def subsets(settings: Settings) -> Part:
 
 
 def made(D: int, q: float, seed: int) -> tuple[Table, Table]:
-    """TRAIN and VAL: D correlated features, of which each weighs q times as much as another."""
+    """TRAIN and VAL: D correlated features, with weights 1, q, q², … in a random order."""
     random = np.random.default_rng([seed, round(1000 * q)])  # another q, other data
     own, common = random.normal(size=(TRAIN + VAL, D)), random.normal(size=(TRAIN + VAL, 1))
     X = sqrt(0.7) * own + sqrt(0.3) * common
@@ -141,7 +142,7 @@ def made(D: int, q: float, seed: int) -> tuple[Table, Table]:
 
 
 def best_subset(arms: Sequence[Config], train: Table, val: Table) -> int:
-    """The arm whose least-squares fit on TRAIN has the least error on VAL: its ν is the least."""
+    """The arm whose least-squares fit on TRAIN has the least error on VAL: it has the least ν."""
     limits = []
     for arm in arms:
         (X, y), (X_val, y_val) = train, val
@@ -151,7 +152,7 @@ def best_subset(arms: Sequence[Config], train: Table, val: Table) -> int:
 
 
 def needed(found: Mapping[int, bool]) -> int | None:
-    """The least budget from which on all are successes, if the last one is.
+    """The least budget from which on all succeed, if the last one does.
 
     >>> needed({10: True, 20: False, 40: True, 80: True}), needed({10: True, 20: False})
     (40, None)
@@ -175,7 +176,7 @@ def needs(rows: Sequence[Row]) -> dict[tuple[float, int], tuple[int | None, int 
 
 
 def judged(rows: Sequence[Row]) -> Claim:
-    """By how much uniform allocation's need exceeds halving's, where one is known."""
+    """How much more uniform allocation needs than halving, where at least one need is known."""
     every, beyond = needs(rows), 2 * max(row["budget"] for row in rows)
     known = {key: pair for key, pair in every.items() if any(pair)}
     factors: dict[float, list[float]] = {}

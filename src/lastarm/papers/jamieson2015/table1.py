@@ -14,21 +14,21 @@ from lastarm.policies import EXP3, POLICIES
 from lastarm.report.figures.palette import LABELS
 
 
-class Line(NamedTuple):
-    """A line of the table: its algorithms, and the formula as it is printed and as it is meant."""
+class FormulaLine(NamedTuple):
+    """A line of the table: its algorithms, and the formula as printed and as a function."""
 
     policies: tuple[str, ...]
     formula: str
     value: Callable[[int, int], float]  # of n and B
-    exact: bool = False  # it is also reached in the worst case, or nearly
+    exact: bool = False  # in the worst case the count is near it
 
 
 TABLE = (
-    Line(("uniform",), "n", lambda n, B: n, exact=True),
-    Line(("successive-halving",), "2n + 1", lambda n, B: 2 * n + 1),
-    Line(("successive-rejects",), "(n + 1)n/2", lambda n, B: (n + 1) * n / 2),
-    Line(("successive-elimination",), "n·log₂(2B)", lambda n, B: n * log2(2 * B)),
-    Line(("lucb", "lil-ucb", "exp3"), "B", lambda n, B: B, exact=True),
+    FormulaLine(("uniform",), "n", lambda n, B: n, exact=True),
+    FormulaLine(("successive-halving",), "2n + 1", lambda n, B: 2 * n + 1),
+    FormulaLine(("successive-rejects",), "(n + 1)n/2", lambda n, B: (n + 1) * n / 2),
+    FormulaLine(("successive-elimination",), "n·log₂(2B)", lambda n, B: n * log2(2 * B)),
+    FormulaLine(("lucb", "lil-ucb", "exp3"), "B", lambda n, B: B, exact=True),
 )
 
 KINDS: dict[str, Callable[[int, int], float]] = {
@@ -38,17 +38,18 @@ KINDS: dict[str, Callable[[int, int], float]] = {
 NEAR = 0.9  # of the formula
 
 TEXT = f"""\
-Every algorithm is run on two kinds of arms, and the losses that it looks at are counted. Arms that
-are alike have equal losses for ever: nothing can tell them apart, so an algorithm that stops when
-it is sure never is, and uses its whole budget. This is the worst case, which the table is about.
-Of arms that are apart the first has a loss of 0 and all others of 1, from the first pull on; there
-some stop sooner. A line of the table holds if no count is above its formula; those of n and of B
-also have to reach {NEAR:.0%} of it where arms are alike. Successive Elimination looks at
-t = 1, 2, 4, … as the table assumes, and once more when its budget ends."""
+Every algorithm runs on two kinds of arms, and the losses that it looks at are counted. Arms that
+are alike have equal losses for ever. Nothing can tell them apart, so an algorithm that stops when
+it is sure never stops early, and uses its whole budget. This is the worst case, which the table is
+about. Of arms that are apart, the first has a loss of 0 and all others a loss of 1, from the first
+pull on; some algorithms stop sooner there. A line of the table holds if no count is above its
+formula; where the formula is n or B, the counts must also reach {NEAR:.0%} of it where arms are
+alike. Successive Elimination looks at t = 1, 2, 4, … as the table assumes, and once more when its
+budget ends."""
 
 
 def table1(settings: Settings) -> Part:
-    """Count what every algorithm of Table 1 looks at, and hold it against the formula."""
+    """Count the losses that every algorithm of Table 1 looks at, and compare with the formula."""
     sizes = (8, 33) if settings.quick else (8, 10, 33, 64, 100)
     times = (16, 64) if settings.quick else (16, 64, 256)
     games = [(line, n, n * k) for line in TABLE for n in sizes for k in times]
@@ -57,7 +58,7 @@ def table1(settings: Settings) -> Part:
         for kind, loss in KINDS.items():
             for policy in line.policies:
                 options = {"seed": settings.seed} if policy == EXP3.name else {}
-                seen = played(POLICIES[policy](n, B, **options), loss).observed
+                seen = played(POLICIES[policy](n, B, **options), loss).observations
                 formula = line.value(n, B)
                 rows.append(
                     {"policy": policy, "curves": kind, "n": n, "budget": B}
@@ -99,8 +100,8 @@ def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
     return [budget for budget, _ in counted], [seen for _, seen in counted]
 
 
-def of_line(line: Line, rows: list[Row]) -> Claim:
-    """A line holds if no count is above its formula and, if that is exact, the worst come near."""
+def of_line(line: FormulaLine, rows: list[Row]) -> Claim:
+    """It holds if no count is above the formula and, if that is exact, the worst case is near."""
     names = [LABELS[policy] for policy in line.policies]
     own = [row for row in rows if row["policy"] in line.policies]
     ours, shares = [], {}

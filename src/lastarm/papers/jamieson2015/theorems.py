@@ -1,6 +1,6 @@
-"""The theorems at work: budgets as they are measured against those that are proven.
+"""The theorems at work: the budgets that are needed, compared with those that are proven.
 
-Also the losses that they are tried on, and how a policy is played on them.
+Here are also the losses that they are tested on, and how a policy is played on them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log, log2, nan, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lastarm.events import Loss
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.pseudocode import Outcome
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy, Rounds
@@ -33,28 +34,29 @@ BUDGETS_TEXT = f"""\
 Example 2: the limits are ν_a = a/n, and all arms settle along Example 1's σ·log(nt/δ)/t, with
 σ = 1 and δ = 0.05. The losses are Theorem 3's: the best arm comes down to its limit while all
 others come up to theirs, and it loses ties. A greater budget is not always better for Successive
-Halving, so the budget needed is the least from which on the best arm is returned with every budget
-tried, up to twice the theorem's. Eight budgets are tried in every doubling. A theorem holds if no
-budget above its bound fails. Example 2 says what is sufficient for Successive Halving and
-necessary for uniform allocation, ∝ n·log₂ n·log(2n²σ/δ) and ∝ n²·log(2n²σ/δ); it holds if the
-slope of log budget against log n, fitted by least squares, is at most {CLOSE} above that of the
-first formula for the one, and at most {CLOSE} below that of the second for the other, over the
-same n. Its constants are off by a factor (docs/theory.md)."""
+Halving. So the budget needed is the least budget such that the best arm is returned with it and
+with every greater one that was tried, up to twice the theorem's. Eight budgets are tried in every
+doubling. A theorem holds if no budget above its bound fails. Example 2 says what is sufficient for
+Successive Halving and necessary for uniform allocation: ∝ n·log₂ n·log(2n²σ/δ) and
+∝ n²·log(2n²σ/δ). It holds if the slope of log budget against log n, fitted by least squares over
+the same n, is at most {CLOSE} above that of the first formula for Successive Halving, and at most
+{CLOSE} below that of the second for uniform allocation. Its constants are off by a factor
+(docs/theory.md)."""
 
 ADVERSARY_TEXT = """\
 Theorem 3's losses on the limits ν_a = a/n, for three envelopes. Four budgets in every doubling are
-tried, from the least that Successive Halving takes to twice what uniform allocation needs, and
-also that need and one pull less. Theorem 3 holds if uniform allocation is wrong with every budget
-below its need. The gap is real if Successive Halving is right with every budget above its own
-bound and below that need, and there are such budgets."""
+tried, from the least that Successive Halving takes to twice what uniform allocation needs; also
+exactly that need, and one pull less. Theorem 3 holds if uniform allocation is wrong with every
+budget below its need. The gap is real if there are budgets above the bound of Successive Halving
+and below that need, and Successive Halving is right with all of them."""
 
 
 @dataclass(frozen=True)
 class Adversary:
     """Theorem 3's losses on the limits of Example 2, ν_a = a/n.
 
-    The best arm comes down to its limit, 1/n, along β; all others come up to theirs. It is the
-    last arm, so that it also loses ties. As `theory.adversary`, without a table.
+    The best arm comes down to its limit, 1/n, along β; all others come up to theirs. The best arm
+    has the last number, so it also loses ties. Like `theory.adversary`, but without a table.
 
     >>> two = Adversary(2, lambda t: 0.5 / t)
     >>> two.loss(0, pulls=2), two.loss(two.best, pulls=2), two.settling
@@ -96,24 +98,16 @@ ENVELOPES: dict[str, Callable[[int], Callable[[int], float]]] = {
 """β by its name, for n arms; the last is that of Example 1."""
 
 
-class Played(NamedTuple):
-    """The arm that a policy returned, and what it spent: pulls, and losses observed."""
-
-    arm: int | None
-    pulls: int
-    observed: int
-
-
-def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Played:
-    """Play a policy to its end where the loss of an arm is a function of its pulls."""
+def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Outcome:
+    """Play a policy to its end; the loss of an arm is a function of its pulls."""
     level: dict[int, int] = {}
-    observed = 0
+    observations = 0
     while pulls := policy.ask(ALL):
         for pull in pulls:
             level[pull.arm] = pull.upto
             policy.tell(Loss(pull, loss(pull.arm, pull.upto)))
-        observed += len(pulls)
-    return Played(policy.recommendation, sum(level.values()), observed)
+        observations += len(pulls)
+    return Outcome(policy.recommendation, sum(level.values()), observations)
 
 
 def log_factor(n: int) -> float:
@@ -202,7 +196,7 @@ def last_wrong(policy: str, losses: Adversary, enough: int) -> tuple[int, int]:
 
 
 def grid(first: int, last: int, each: int) -> list[int]:
-    """Budgets from first to last, so many in every doubling."""
+    """Budgets from first to last, `each` in every doubling."""
     count = int(each * log2(last / first))
     return sorted({int(first * 2 ** (k / each)) for k in range(count + 1)} | {last})
 

@@ -77,8 +77,8 @@ def traces(settings: Settings) -> Part:
         title=title,
         text=(
             f"{data.about} The arms of one trial of the SVM experiment, each trained for "
-            f"{pulls:,} pulls of one sample and looked at {len(curves[0])} times: in colour the "
-            "one that ends lowest, the one that was lowest after a third of the looks, the middle "
+            f"{pulls:,} pulls of one sample and looked at {len(curves[0])} times. In colour: the "
+            "arm that ends lowest, the one that was lowest after a third of the looks, the middle "
             "one and the one that ends highest."
         ),
         claims=[

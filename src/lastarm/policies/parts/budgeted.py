@@ -10,6 +10,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
@@ -23,13 +24,14 @@ Curves = Mapping[int, Sequence[tuple[int, float]]]
 
 
 class Facts:
-    """What one has to know of a policy to tell of a search by it; here, what is true of most."""
+    """What the report and the command have to know of a policy; the defaults hold for most."""
 
     has_rungs: ClassVar[bool] = True  # whether it compares arms that it brought to one level
     drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
     begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
     draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
     ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
+    measures: ClassVar[bool] = False  # whether it decides by how long pulls and looks take
     who_goes_on: ClassVar[str] = "The best go on."
     why_higher: ClassVar[str] = ""  # why an arm may go on in place of one with a lower loss
 
@@ -49,6 +51,11 @@ class Budgeted(Facts, Policy):
         self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
         require_budget(self.budget, self.arms, self.least_budget)
 
+    @classmethod
+    def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers that were given, with those that were left out and follow from them."""
+        return dict(numbers)
+
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
@@ -61,7 +68,7 @@ class Budgeted(Facts, Policy):
         return before
 
     def least_budget(self, arms: int) -> int:
-        """The least budget for so many arms: one pull each, unless a policy needs more or less."""
+        """The least budget for this number of arms: one pull each, unless a policy says more."""
         return arms
 
     def plan(self) -> Plan:
@@ -71,7 +78,7 @@ class Budgeted(Facts, Policy):
         return Plan.of(dataclasses.replace(self))
 
     def most_observations(self) -> int:
-        """How many losses it may look at: no more than it makes pulls, unless it knows better."""
+        """How many losses it may look at. This is the number of pulls, or a bound of its own."""
         return self.budget
 
     def plan_remarks(self, plan: Plan) -> list[str]:
@@ -117,14 +124,15 @@ class InRounds(Rounds, Budgeted):
     def __post_init__(self) -> None:
         Budgeted.__post_init__(self)
         algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
-        Rounds.__init__(self, algorithm, total=self.budget if self.adaptive else inf)
+        total = self.budget if self.adaptive else inf
+        Rounds.__init__(self, algorithm, total, self.price_of_a_look())
 
     def extend(self, budget: int) -> None:
         """Run the algorithm again, now that it has ended, with a larger budget.
 
-        Arms go on from where they are, and one that is already far enough is neither pulled nor
-        looked at. What was booked before counts, also for arms that are dropped sooner this time;
-        where a round would then exceed the budget, what is left is spent on it, and it ends.
+        Arms continue from where they are, and one that is already far enough is neither pulled nor
+        looked at. What was booked before counts, also for arms that are dropped earlier this time.
+        If a round would therefore exceed the budget, what is left is spent on it, and it ends.
 
         >>> from lastarm import Loss, SuccessiveHalving
         >>> policy = SuccessiveHalving(arms=2, budget=8)
@@ -138,8 +146,11 @@ class InRounds(Rounds, Budgeted):
         """
         before = self.raise_budget(budget)
         algorithm = self.run_again(before) if self.arms > 1 else self.only_arm()
-        booked = sum(self._level.values()) + self._look_cost * self._looks
-        self.go_on_with(algorithm, left=budget - booked)
+        self.go_on_with(algorithm, left=budget - self.booked)
+
+    def price_of_a_look(self) -> Fraction | int:
+        """What a look takes of the budget, in pulls."""
+        return 0
 
     def run_again(self, before: int) -> Algorithm:
         """The algorithm for the new budget, when one with the budget `before` has ended."""
@@ -150,6 +161,6 @@ class InRounds(Rounds, Budgeted):
         """The rounds, from the beginning, for two arms or more."""
 
     def only_arm(self) -> Algorithm:
-        """With nothing to choose, the arm gets the whole budget."""
+        """There is nothing to choose, so the arm gets the whole budget."""
         yield [Pull(0, upto=self.budget)]
         return 0

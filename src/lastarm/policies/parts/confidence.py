@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import ClassVar
 
@@ -16,40 +16,41 @@ LEAST_DELTA = 1e-12  # below it, sums in floating point are no longer sure of an
 
 @dataclass(eq=False)
 class Confidence(InRounds):
-    """A policy that stops when it is sure: wrong with a chance of at most delta, on random arms.
+    """A policy that stops when it is sure; its chance to be wrong is at most delta.
 
-    That holds where an arm's loss is the mean of independent draws that lie between `low` and
-    `high`. Without these, losses are scaled by the least and greatest told so far; where that
-    range is much narrower than that of the draws, it is sure too soon.
+    This is so if an arm's loss is the mean of independent draws between `low` and `high`. Without
+    these, losses are scaled by the least and the greatest told so far. If that range is much
+    narrower than that of the draws, it is sure too soon.
 
-    The budget is a bound on top: where it is reached first, the lowest latest loss of the arms
-    that are still in the race is recommended.
+    The budget is an additional bound: if it is reached first, the lowest latest loss of the arms
+    that have not been dropped is recommended.
     """
 
     adaptive: ClassVar[bool] = True
-    delta: float = 0.05
+    delta: float = field(default=0.05, metadata={"help": "The chance of error that is allowed."})
     low: float | None = None
     high: float | None = None
 
     def __post_init__(self) -> None:
         if not LEAST_DELTA <= as_float(self.delta) < 1:
-            raise InvalidArgument(
-                f"delta={self.delta!r} will not do: delta is the chance of error that is allowed. "
-                f"Give a number from {LEAST_DELTA} to below 1."
-            )
+            rule = "delta is the chance of error that is allowed"
+            way_out = f"Use a number of at least {LEAST_DELTA} and below 1"
+            raise InvalidArgument.of("delta", self.delta, rule, way_out)
         self.delta = float(self.delta)
         bounds = [as_float(bound) for bound in (self.low, self.high) if bound is not None]
         if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
             raise InvalidArgument(
-                f"low={self.low!r}, high={self.high!r} will not do: they are the range that draws "
-                "lie in. Give two numbers, the lower one first, or leave them out."
+                f"low={self.low!r}, high={self.high!r} is not valid: they are the range of the "
+                "draws. Use two numbers, with low below high, or leave them out.",
+                argument="low",
+                given=self.low,
             )
         self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))
         self._seen: Scaled | None = None
         super().__post_init__()
 
     def scaled(self) -> Scaled:
-        """Losses on the scale from 0 to 1; run again, on that of all that was told before."""
+        """Losses on the scale from 0 to 1. If it is run again, all earlier losses count for it."""
         low, high = self._seen.scale if self._seen else (self.low, self.high)
         self._seen = Scaled(low, high)
         return self._seen

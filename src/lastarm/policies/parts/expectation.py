@@ -1,4 +1,4 @@
-"""What to expect of rungs: how many arms are worth drawing, and how many should go on."""
+"""A model of learning curves: how many arms to draw, and which part of them should go on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def variance_left(t: int, max_pulls: int) -> float:
     """v(t) = (√((M − 1)/(t − 1)) − 1) / 5: how far a loss after t pulls may be from that after M.
 
     In units of the variance of losses after M pulls. It is a rule of thumb, the mean of curves of
-    several kinds (docs/decisions.md). The first pull tells where an arm begins, not where it goes.
+    several kinds (docs/decisions.md). The first pull shows where an arm begins, not where it goes.
 
     >>> [round(variance_left(t, max_pulls=51), 2) for t in (1, 2, 6, 26, 51)]
     [inf, 1.21, 0.43, 0.08, 0.0]
@@ -46,7 +46,7 @@ def expected_rank(sizes: Sequence[int], reached: Sequence[int], max_pulls: int) 
     """
     n, v_last = sizes[0], variance_left(reached[-1], max_pulls)
     if variance_left(reached[0], max_pulls) == inf:
-        return 0.5  # whoever goes on was drawn by lot
+        return 0.5  # the arms that go on are random
     best = NORMAL.inv_cdf(1 / (n + 1))
     q = NORMAL.cdf(best / sqrt(1 + 2 * v_last))
     p = 1.0
@@ -66,7 +66,7 @@ def worth_drawing(
     >>> [worth_drawing(64, budget, max_pulls=51, eta=2)[0] for budget in (65, 163, 326)]
     [17, 36, 64]
 
-    An eta that is "chosen" is the least where looking is free: more looks cannot hurt.
+    If eta is "chosen" and looks are free, it is the least: more looks cannot hurt.
 
     >>> [str(worth_drawing(64, 1000, 51, CHOSEN, look_cost)[1]) for look_cost in (0, 1, 10)]
     ['9/8', '3/2', '8']

@@ -9,7 +9,7 @@ from itertools import pairwise
 from lastarm.policies.parts.integers import ceil_div
 
 Cost = Fraction | float
-"""So many pulls' worth; an int is exact, a float where seconds were measured."""
+"""A cost in pulls: exact, or a float if it comes from measured seconds."""
 
 
 def entering(arms: int, eta: Fraction) -> tuple[int, ...]:
@@ -42,8 +42,8 @@ def levels(
         reached = shared(sizes, share, max_pulls, at)
         return cost(sizes, reached, max_pulls, at=at, look_cost=look_cost) <= budget
 
-    # More pulls can cost less, since nobody is looked at after a rung that reaches the horizon. So
-    # find the first rung that can reach it; from there on, a greater share does cost more.
+    # More pulls can cost less, because no arm is looked at after a rung that reaches the horizon.
+    # So find the first rung that can reach it; from there on, a greater share does cost more.
     low, high = 0, max_pulls * sizes[0]
     for size in sizes:
         reaching = (max_pulls - 1) * size + 1

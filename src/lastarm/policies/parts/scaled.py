@@ -1,9 +1,9 @@
-"""Latest losses on a scale from 0 to 1: what the policies that reason about chance look at.
+"""Latest losses on a scale from 0 to 1, for policies that are about chance.
 
-Their papers assume rewards in [0, 1]. Losses are scaled by a range that is known beforehand or,
-where none is, by the least and the greatest that were told so far; then the estimates of all arms
-move when a new extreme is seen, and the range may be too narrow at first. The mean of an arm's
-draws, μ̂, is its latest loss: arms whose draws are random average them themselves.
+Their papers assume rewards in [0, 1]. Losses are scaled by a range that is known beforehand, or
+else by the least and the greatest that were told so far. In the second case the estimates of all
+arms change when a new extreme is seen, and the range may be too narrow at first. The mean of an
+arm's draws, μ̂, is its latest loss: an arm whose draws are random has to average them itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Scaled:
         self._greatest = -inf if high is None else high
 
     def look(self, pulls: Iterable[Pull]) -> Generator[list[Pull], dict[int, float], None]:
-        """Have pulls performed and take in what became of them; `yield from` it."""
+        """Ask for pulls and keep their losses. It is to be used with `yield from`."""
         asked = list(pulls)
         try:
             losses = yield asked
@@ -42,13 +42,13 @@ class Scaled:
                 self.losses.pop(pull.arm, None)
 
     def mean(self, arm: int) -> float:
-        """The latest loss of an arm, from 0, the least known of, to 1, the greatest."""
+        """The latest loss of an arm, from 0 for the least known to 1 for the greatest."""
         span = self._greatest / 2 - self._least / 2  # halved, since it may overflow
         return (self.losses[arm] / 2 - self._least / 2) / span if span else 0.0
 
     @property
     def scale(self) -> tuple[float, float]:
-        """What a mean depends on besides its own loss; it changes only with a new extreme."""
+        """What all means depend on. It changes only when a new extreme is seen."""
         return self._least, self._greatest
 
     def best(self, among: Iterable[int] | None = None) -> int:

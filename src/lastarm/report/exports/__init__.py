@@ -1,1 +1,1 @@
-"""A search in forms that other tools read: tables, CSV, an Optuna study."""
+"""A search in forms that other tools read: DataFrames, CSV, and Optuna studies."""

@@ -1,11 +1,11 @@
-"""A search as tables of its arms and of its events, and how these are written as CSV."""
+"""A search as tables: of its arms, its observations and its events; as DataFrames and as CSV."""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Loss, Opened
 from lastarm.journal.lines import fields_of
 from lastarm.plain import readable
-from lastarm.report.seen import Seen
+from lastarm.result import Result
 
 ARM_COLUMNS = ("arm", "recommended", "pulls", "loss", "error", "losses")
 EVENT_COLUMNS = (
@@ -40,15 +40,6 @@ FORMULA = ("=", "+", "-", "@", "'", "＝", "＋", "－", "＠")
 Row = dict[str, Any]
 
 
-def pulled(seen: Seen) -> list[tuple[int, int, float, str]]:
-    """Arm, pulls, latest loss and error of all arms that were pulled, by their numbers."""
-    arms = {arm: (arm, *curve[-1], "") for arm, curve in seen.curves.items()} | {
-        arm: (arm, failure.pull.upto, inf, failure.error) for arm, failure in seen.failures.items()
-    }
-    rows = (arms[arm] for arm in sorted(arms))
-    return [(a, pulls, loss if isfinite(loss) else inf, error) for a, pulls, loss, error in rows]
-
-
 def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> Row:
     """The values by their names; one with a name that is taken has the prefix before it.
 
@@ -64,24 +55,53 @@ def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> R
     return row
 
 
-def arm_rows(seen: Seen) -> list[Row]:
-    """A row an arm that was pulled: `ARM_COLUMNS`, then its settings by their names."""
+def arm_rows(result: Result) -> list[Row]:
+    """A row for each arm that was pulled: `ARM_COLUMNS`, then its settings by their names."""
     return [
         {
             "arm": arm,
-            "recommended": arm == seen.arm,
+            "recommended": arm == result.arm,
             "pulls": pulls,
             "loss": loss,
             "error": error,
-            "losses": list(seen.curves.get(arm, [])),
+            "losses": list(result.curves.get(arm, [])),
         }
-        | renamed("param", seen.configs[arm], ARM_COLUMNS)
-        for arm, pulls, loss, error in pulled(seen)
+        | renamed("param", result.configs[arm], ARM_COLUMNS)
+        for arm, pulls, loss, error in result.standings()
     ]
 
 
+def dataframe(result: Result, *, curves: bool) -> Any:
+    """The arms, or with `curves` the observations, as a DataFrame: see `Result.to_dataframe`."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        raise InvalidArgument(
+            "a DataFrame needs pandas, which is not installed: pip install pandas. Or read "
+            "`curves` and `configs` as they are."
+        ) from None
+    own = ("arm", "pulls", "loss", "error")
+    if curves:
+        return pandas.DataFrame(
+            [
+                {"arm": arm, "pulls": upto, "loss": loss}
+                | renamed("metric", result.metrics.get(arm, {}).get(upto, {}), own)
+                for arm, curve in sorted(result.curves.items())
+                for upto, loss in curve
+            ]
+        )
+    return pandas.DataFrame(
+        [
+            {"arm": arm}
+            | renamed("param", result.configs[arm], own)
+            | {"pulls": pulls, "loss": loss, "error": error}
+            for arm, pulls, loss, error in result.standings()
+        ]
+    )
+
+
 def event_rows(events: Iterable[Event]) -> Iterator[Row]:
-    """A row an event, as the journal spells it: those of `EVENT_COLUMNS` that it has."""
+    """A row for each event, as the journal spells it: those of `EVENT_COLUMNS` that it has."""
     for record, event in enumerate(events, start=1):
         row = {"record": record, **fields_of(event)}
         match event:
@@ -95,10 +115,10 @@ def event_rows(events: Iterable[Event]) -> Iterator[Row]:
 
 
 def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> int:
-    """Write rows under these columns, and under any others that they have; how many there are.
+    """Write rows under these columns, and any others that they have; return how many there are.
 
     A row is one line of UTF-8, whatever is in it. A number is written so that it reads back bit
-    for bit. A text that a spreadsheet would take for a formula has a ' before it, and what is not
+    for bit. A text that a spreadsheet would take for a formula gets a ' before it, and what is not
     printable is escaped: see `as_cell`.
     """
     rows = list(rows)
@@ -112,7 +132,9 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> 
     except OSError as error:
         raise InvalidArgument(
             f"{path} cannot be written: {error.strerror or error}. Name a file in a folder that "
-            "is there and that you may write to."
+            "exists and that you may write to.",
+            argument="path",
+            given=path,
         ) from error
     return len(rows)
 

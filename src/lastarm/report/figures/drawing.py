@@ -73,7 +73,7 @@ def house() -> AbstractContextManager[None]:
 def sheet(
     width: float, height: float, panels: int = 1, *, columns: int, sharey: bool = True
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of panels side by side; in the end, their legend goes below, in so many columns."""
+    """A figure of panels side by side; in the end, their legend goes below, in `columns`."""
     with house():
         figure = Figure(figsize=(width, height))
         axes = list(figure.subplots(1, panels, sharey=sharey, squeeze=False)[0])

@@ -26,6 +26,6 @@ LOOKS = {
 }
 # The arm that is recommended, the others, what they left behind, and whatever is beside the point.
 ACCENT, PLAIN, PALE, DIM = "#D55E00", "#0072B2", "#A6CBE3", "#777777"
-GREY = Look("", DIM)  # for whatever else there is
+GREY = Look("", DIM)  # for any other policy
 COLOURS = {policy: look.colour for policy, look in LOOKS.items()}
 LABELS = {policy: look.label for policy, look in LOOKS.items()}

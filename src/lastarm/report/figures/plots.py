@@ -29,7 +29,7 @@ from lastarm.report.figures.drawing import (
 )
 from lastarm.report.figures.palette import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
 from lastarm.report.importance import importance
-from lastarm.report.seen import Seen
+from lastarm.result import Result
 
 MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture
@@ -52,31 +52,35 @@ class Plots:
     ('pulls of an arm', 'log')
     >>> axes.figure.savefig("curves.pdf")  # doctest: +SKIP
 
-    Each is drawn into the axes that it is given, in the caller's style, or else into a figure of
-    its own by pyplot, in the house's; and gives the axes back, to be changed and saved. Nothing is
-    shown. An axis is logarithmic where the numbers on it are far apart.
+    Each figure is drawn into the axes that it is given, in the caller's style. Without axes, it is
+    drawn into a new figure of pyplot, in the style of lastarm. It returns the axes, to be changed
+    and saved. Nothing is shown. An axis is logarithmic where the numbers on it are far apart.
     """
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, result: Result) -> None:
+        self._result = result
 
     def curves(self, ax: Axes | None = None) -> Axes:
         """The losses of every arm against its pulls, up to where it was dropped.
 
-        Above the axes is how many arms came to each level, or past it.
+        The numbers above the axes say how many arms came to each level, or past it.
+
+        :param ax: the axes to draw into.
         """
         with _drawing(ax) as axes:
-            _draw_curves(axes, self._seen)
+            _draw_curves(axes, self._result)
         return axes
 
     def rungs(self, ax: Axes | None = None) -> Axes:
-        """How the arms became fewer: a bar a level, with the pulls and the time that it took.
+        """How the arms became fewer: a bar for each level, with the pulls and time that it took.
 
         Where there are many levels, those from one power of 2 to the next share a bar. An arm that
         was brought past a level without a stop there, as in a search that was extended, counts
         there too, as one that went on.
+
+        :param ax: the axes to draw into.
         """
-        steps = _steps_of(self._seen, most=MOST_BARS)
+        steps = _steps_of(self._result, most=MOST_BARS)
         with _drawing(ax) as axes:
             left = [0] * len(steps)
             for label, colour, part in (
@@ -108,18 +112,20 @@ class Plots:
         """The pulls of every arm, the most first: the area is what was spent.
 
         The dashed frame is what training all arms as far as the furthest would have taken.
+
+        :param ax: the axes to draw into.
         """
-        seen = self._seen
-        reached = _reached_by(seen)
+        result = self._result
+        reached = _reached_by(result)
         arms_with = Counter(reached.values())
         pulls = sorted(arms_with, reverse=True)
         places = list(accumulate((arms_with[level] for level in pulls), initial=0))
         arms, furthest = len(reached), max(pulls, default=0)
         with _drawing(ax) as axes:
-            label = f"{seen.spent.pulls:,} pulls spent"
+            label = f"{result.spent.pulls:,} pulls spent"
             axes.stairs(pulls, places, fill=True, color=PLAIN, label=label)
-            if seen.arm is not None:
-                own, label = reached[seen.arm], f"arm {seen.arm}, recommended"
+            if result.arm is not None:
+                own, label = reached[result.arm], f"arm {result.arm}, recommended"
                 place = places[pulls.index(own)]
                 axes.stairs([own], [place, place + 1], fill=True, color=ACCENT, label=label)
             label = f"{arms * furthest:,} for all to go as far"
@@ -128,22 +134,25 @@ class Plots:
             axes.set_xlim(0, max(1, arms) * 1.02)
             axes.set_ylim(0, max(1, furthest) * 1.04)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            looking = f"{seen.spent.observations:,} looks at a loss\n"
-            looking += f"{_time(seen.spent.train_seconds)} training, "
-            looking += f"{_time(seen.spent.loss_seconds)} looking"
+            looking = f"{result.spent.observations:,} looks at a loss\n"
+            looking += f"{_time(result.spent.train_seconds)} training, "
+            looking += f"{_time(result.spent.loss_seconds)} looking"
             framed_legend(axes, loc="center", title=looking)
         return axes
 
     def importance(self, ax: Axes | None = None) -> Axes:
-        """How much of the arms' places each hyperparameter explains alone, by estimate."""
-        shares = importance(self._seen.configs, self._seen.curves)
+        """How much of the arms' places each hyperparameter explains alone, by estimate.
+
+        :param ax: the axes to draw into.
+        """
+        shares = importance(self._result.configs, self._result.curves)
         shown = list(shares.items())[:MOST_BARS]
         with _drawing(ax) as axes:
             axes.barh(range(len(shown)), [share for _, share in shown], color=PLAIN)
             for place, (_, share) in enumerate(shown):
                 axes.text(share + 0.01, place, f"{share:.2f}", va="center", fontsize="small")
             names = [short(name) for name, _ in shown]
-            axes.set_yticks(range(len(shown)), names, parse_math=False)  # names are anybody's
+            axes.set_yticks(range(len(shown)), names, parse_math=False)  # names come from users
             axes.set_ylim(max(len(shown), FEW_BARS) - 0.5, -0.5)
             axes.set_xlim(0, 1.1)
             axes.grid(visible=False, axis="y")
@@ -151,35 +160,38 @@ class Plots:
         return axes
 
     def policies(
-        self, others: Mapping[str, Seen], *, name: str | None = None, ax: Axes | None = None
+        self, others: Mapping[str, Result], *, name: str | None = None, ax: Axes | None = None
     ) -> Axes:
         """The lowest loss so far against the pulls spent, of this search and of others.
 
-        They are named by the keys of `others`, and this one by `name` or else by its policy. The
-        mark at the end is the loss of what is recommended. It is above the line where a loss rose
-        with more training: recommended is an arm as it is now, unless recommend="best" was asked.
+        The mark at the end is the loss of the recommended arm. It is above the line where a loss
+        rose with more training: an arm is recommended as it is now, unless the search had
+        recommend="best".
+
+        :param others: other results, by their names.
+        :param name: the name of this one; left out, that of its policy.
+        :param ax: the axes to draw into.
         """
-        policy = str(self._seen.policy.get("name", "this search"))
+        policy = str(self._result.policy.get("name", "this search"))
         own = name or (LOOKS[policy].label if policy in LOOKS else policy)
         if not isinstance(others, Mapping) or own in others:
-            raise InvalidArgument(
-                f"others={short(others)} will not do: give a dict of names and results, none of "
-                f"them named {own!r} as this one is, or give this one another `name`."
-            )
-        results = {own: self._seen, **others}
+            rule = f"it is a dict of names and results, none of them named {own!r} as this one is"
+            raise InvalidArgument.of("others", others, rule, "Use other names, or give a `name`")
+        results = {own: self._result, **others}
         with _drawing(ax) as axes:
-            for (label, seen), look in zip(results.items(), _looks(results.values()), strict=True):
-                pulls = [at for at, _ in seen.best_so_far] + [seen.spent.pulls]
-                losses = [_bounded(loss) for _, loss in seen.best_so_far]
+            looks = _looks(results.values())
+            for (label, result), look in zip(results.items(), looks, strict=True):
+                pulls = [at for at, _ in result.best_so_far] + [result.spent.pulls]
+                losses = [_bounded(loss) for _, loss in result.best_so_far]
                 losses += losses[-1:] or [nan]
                 (line,) = axes.step(pulls, losses, where="post", label=f"\u200a{short(label)}")
                 line.set(color=look.colour, ls=look.dashes, lw=look.width)
-                end = losses[-1] if seen.loss is None else _bounded(seen.loss)
+                end = losses[-1] if result.loss is None else _bounded(result.loss)
                 axes.vlines(pulls[-1], losses[-1], end, color=look.colour, ls=":", lw=look.width)
                 axes.plot(pulls[-1], end, look.marker or "o", color=look.colour, ms=6)
             axes.set(xlabel="pulls spent, all arms together", ylabel="lowest loss so far")
-            points = [point for seen in results.values() for point in seen.best_so_far]
-            ends = [seen.loss for seen in results.values() if seen.loss is not None]
+            points = [point for result in results.values() for point in result.best_so_far]
+            ends = [result.loss for result in results.values() if result.loss is not None]
             tall = wide([*(loss for _, loss in points), *ends])
             log(axes, "x" * wide([at for at, _ in points]) + "y" * tall)
             framed_legend(axes)
@@ -206,9 +218,9 @@ def _time(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
-def _looks(results: Collection[Seen]) -> Iterator[Look]:
+def _looks(results: Collection[Result]) -> Iterator[Look]:
     """How each is drawn: as its policy is elsewhere, if no other before it was."""
-    policies = [str(seen.policy.get("name")) for seen in results]
+    policies = [str(result.policy.get("name")) for result in results]
     free = iter([look for policy, look in LOOKS.items() if policy not in policies])
     known = dict(LOOKS)
     for policy in policies:
@@ -226,41 +238,41 @@ class _Step(NamedTuple):
     cost: LevelCost
 
 
-def _reached_by(seen: Seen) -> dict[int, int]:
+def _reached_by(result: Result) -> dict[int, int]:
     """The pulls that each arm had."""
-    return {arm: curve[-1][0] for arm, curve in seen.curves.items()} | {
-        arm: failure.pull.upto for arm, failure in seen.failures.items()
+    return {arm: curve[-1][0] for arm, curve in result.curves.items()} | {
+        arm: failure.pull.upto for arm, failure in result.failures.items()
     }
 
 
-def _steps_of(seen: Seen, most: int) -> list[_Step]:
+def _steps_of(result: Result, most: int) -> list[_Step]:
     """The levels from the lowest; if they are more than `most`, in powers of 2.
 
     An arm that was brought past a level without a stop there, as in a search that was extended,
     went on from it too.
     """
-    together = len(seen.rungs) > most
+    together = len(result.rungs) > most
     groups: dict[int, list[int]] = defaultdict(list)
-    for level in sorted(seen.rungs):
+    for level in sorted(result.rungs):
         groups[level.bit_length() if together else level].append(level)
     of = {level: group for group, levels in groups.items() for level in levels}
     came: dict[int, set[int]] = defaultdict(set)
-    for arm, curve in seen.curves.items():
+    for arm, curve in result.curves.items():
         for level, _ in curve:
             came[of[level]].add(arm)
-    for arm, failure in seen.failures.items():
+    for arm, failure in result.failures.items():
         came[of[failure.pull.upto]].add(arm)
-    reached = _reached_by(seen)
-    first = {arm: min(level for level, _ in curve) for arm, curve in seen.curves.items()}
+    reached = _reached_by(result)
+    first = {arm: min(level for level, _ in curve) for arm, curve in result.curves.items()}
     steps = []
     for group, levels in groups.items():
         came[group] |= {arm for arm, level in first.items() if level < levels[0] < reached[arm]}
         stayed = {arm for arm in came[group] if reached[arm] <= levels[-1]}
-        failed = len(stayed & seen.failures.keys())
-        recommended = int(seen.arm in stayed)
+        failed = len(stayed & result.failures.keys())
+        recommended = int(result.arm in stayed)
         fates = len(came[group]) - len(stayed), recommended, len(stayed) - failed - recommended
         name = f"{levels[0]:,}" + (f" to {levels[-1]:,}" if len(levels) > 1 else "")
-        rungs = [seen.rungs[level] for level in levels]
+        rungs = [result.rungs[level] for level in levels]
         cost = LevelCost(
             pulls=sum(rung.pulls for rung in rungs),
             train_seconds=sum(rung.train_seconds for rung in rungs),
@@ -284,19 +296,19 @@ ABOVE = _End("left behind, above the scale", "^", PLAIN, 4.0)
 OUT = _End("failed or diverged", "x", DIM, 4.5)
 
 
-def _draw_curves(axes: Axes, seen: Seen) -> None:
+def _draw_curves(axes: Axes, result: Result) -> None:
     """Every loss that was looked at; what is far above most is drawn at the upper edge."""
-    losses = [loss for curve in seen.curves.values() for _, loss in curve if drawable(loss)]
+    losses = [loss for curve in result.curves.values() for _, loss in curve if drawable(loss)]
     scale = "log" if wide(losses) else "linear"
-    top = _top(seen, losses, scale == "log")
+    top = _top(result, losses, scale == "log")
     lines: dict[int, list[tuple[float, float]]] = {
         arm: [(level, min(loss, top) if drawable(loss) else top) for level, loss in curve]
-        for arm, curve in seen.curves.items()
+        for arm, curve in result.curves.items()
     }
     last = {arm: line[-1] for arm, line in lines.items()}
-    last = {arm: (failure.pull.upto, top) for arm, failure in seen.failures.items()} | last
+    last = {arm: (failure.pull.upto, top) for arm, failure in result.failures.items()} | last
     many = len(last) > MANY
-    paths = [line for arm, line in lines.items() if arm != seen.arm]
+    paths = [line for arm, line in lines.items() if arm != result.arm]
     if many:  # a path takes matplotlib as long as its points; with nan between, lines share one
         paths = [
             [point for line in paths[begin::MANY] for point in (*line, (nan, nan))]
@@ -306,28 +318,28 @@ def _draw_curves(axes: Axes, seen: Seen) -> None:
     axes.add_collection(others, autolim=False)
     ends: dict[_End, list[tuple[float, float]]] = {}
     for arm in last:
-        if arm == seen.arm:
+        if arm == result.arm:
             continue
-        final = seen.curves[arm][-1][1] if arm in seen.curves else top
-        out = arm in seen.failures or not drawable(final)
+        final = result.curves[arm][-1][1] if arm in result.curves else top
+        out = arm in result.failures or not drawable(final)
         ends.setdefault(OUT if out else ABOVE if final > top else DROPPED, []).append(last[arm])
-    if seen.arm is not None:
-        label = f"arm {seen.arm}, recommended"
-        (own,) = axes.plot(*zip(*lines[seen.arm], strict=True), "o-", label=label)
+    if result.arm is not None:
+        label = f"arm {result.arm}, recommended"
+        (own,) = axes.plot(*zip(*lines[result.arm], strict=True), "o-", label=label)
         own.set(color=ACCENT, lw=2.2, ms=6, markevery=[-1], zorder=4, clip_on=False)
     for end in (DROPPED, ABOVE, OUT):
         if end in ends:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
             marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
     _fit(axes, min([top, *losses]), top, scale)
-    levels = [[level for level, _ in curve] for curve in seen.curves.values()]
-    _name_levels(axes, levels, {failure.pull.upto for failure in seen.failures.values()})
+    levels = [[level for level, _ in curve] for curve in result.curves.values()]
+    _name_levels(axes, levels, {failure.pull.upto for failure in result.failures.values()})
     axes.set(xlabel="pulls of an arm", ylabel="loss")
     if ends:
         framed_legend(axes, loc="upper right", fontsize="small")
 
 
-def _top(seen: Seen, losses: Sequence[float], logarithmic: bool) -> float:
+def _top(result: Result, losses: Sequence[float], logarithmic: bool) -> float:
     """Where the scale ends: a third above where the better three quarters of all arms were.
 
     Arms that do very badly would otherwise press all others into one line.
@@ -336,7 +348,7 @@ def _top(seen: Seen, losses: Sequence[float], logarithmic: bool) -> float:
         return 1.0
     highest = {
         arm: max((loss for _, loss in curve if drawable(loss)), default=inf)
-        for arm, curve in seen.curves.items()
+        for arm, curve in result.curves.items()
     }
     most = sorted(highest.values())[3 * (len(highest) - 1) // 4]
     low = min(losses)
@@ -344,7 +356,7 @@ def _top(seen: Seen, losses: Sequence[float], logarithmic: bool) -> float:
     if logarithmic and most < inf:
         power = 4 * log10(most) - log10(low)
         top = 10 ** (min(power, 900) / 3)
-    own = low if seen.arm is None else highest[seen.arm]
+    own = low if result.arm is None else highest[result.arm]
     return min(max(losses), max(top, own))
 
 
@@ -359,9 +371,9 @@ def _fit(axes: Axes, low: float, high: float, scale: str) -> None:
 
 
 def _name_levels(axes: Axes, seen: Sequence[Sequence[int]], failed: Collection[int]) -> None:
-    """Levels as ticks, and above each how many arms came so far, where there is room.
+    """Levels as ticks, and above each how many arms came there, where there is room.
 
-    The first and the last come first, then those at which the most arms ended.
+    The first and the last level are named first, then those at which the most arms ended.
     """
     levels = sorted({level for curve in seen for level in curve} or failed) or [1]
     low, high = levels[0], levels[-1]

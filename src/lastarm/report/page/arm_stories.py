@@ -7,30 +7,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 
-from lastarm.events import Pull
-from lastarm.ledger import Ledger
-from lastarm.ledger.survivors import Course, Rung
+from lastarm.ledger.survivors import RungOutcome, Survivors
+from lastarm.plain import apart, clean, counted
 from lastarm.policies.named import facts_of
 from lastarm.policies.parts.budgeted import Facts
-from lastarm.report.phrases import apart, clean, counted
+from lastarm.result import Result
 from lastarm.theory.audit import Audit, Elimination
 
-MOST_OF_AN_ERROR = 300  # signs; the page has it whole elsewhere
+MOST_OF_AN_ERROR = 300  # characters; the page has all of it elsewhere
 
 
 @dataclass(frozen=True)
-class Stories:
-    """What there is to say of each arm of a search that is `complete`, `running` or stopped.
+class ArmStories:
+    """What there is to say of each arm of a search that is "complete", "running" or "stopped"."""
 
-    `answer` is the arm that is recommended, with the level at which it is meant.
-    """
-
-    course: Course
-    ledger: Ledger
-    answer: Pull | None
+    result: Result
+    survivors: Survivors
     state: str
-    policy: str
     audit: Audit | None
+
+    @cached_property
+    def policy(self) -> str:
+        """The name of the policy, as it can be shown."""
+        return clean(str(self.result.policy.get("name", "")), 40)
 
     @cached_property
     def facts(self) -> type[Facts]:
@@ -39,15 +38,16 @@ class Stories:
 
     def fate(self, arm: int) -> str:
         """In a word or two."""
-        if self.answer and arm == self.answer.arm:
+        if arm == self.result.arm:
             return "recommended" if self.state == "complete" else "leads"
-        if arm in self.ledger.failures:
+        if arm in self.result.failures:
             return "failed"
         if not isfinite(self.last_loss(arm)):
-            return "diverged" if arm in self.ledger.curves else "not seen yet"
+            return "diverged" if arm in self.result.curves else "not seen yet"
         if self._is_open(arm):
             return "not decided"
-        return "not chosen" if self._at_the_end(arm) else "dropped"
+        at_the_end = not self.facts.has_rungs or self._last_seen(arm).last_to_go_on is None
+        return "not chosen" if at_the_end else "dropped"
 
     def sentences(self, arm: int, runner_up: int | None) -> list[str]:
         """The whole story."""
@@ -55,7 +55,7 @@ class Stories:
             case "recommended" | "leads":
                 return self._won(arm, runner_up)
             case "failed":
-                failure = self.ledger.failures[arm]
+                failure = self.result.failures[arm]
                 error = clean(failure.error, MOST_OF_AN_ERROR).rstrip(".")
                 return [
                     f"It failed on the way to {counted(failure.pull.upto, 'pull')}: {error}.",
@@ -63,7 +63,7 @@ class Stories:
                     "An arm that fails is out of the race.",
                 ]
             case "diverged":
-                level, loss = self.ledger.curves[arm][-1]
+                level, loss = self.result.curves[arm][-1]
                 return [
                     f"Its loss was {loss} after {counted(level, 'pull')}.",
                     "An arm whose loss is not finite is out of the race.",
@@ -76,13 +76,18 @@ class Stories:
                 place = self._place(arm, "It was dropped at")
             case _:
                 place = self._place(arm, "It came to")
-        return [place, *self._rose(arm), *self._why(arm), *self._how_close(arm)]
+        return [
+            place,
+            *self._rose(arm),
+            *self._why(arm),
+            *([closeness(found)] if (found := self._eliminations.get(arm)) else []),
+        ]
 
     def last_loss(self, arm: int) -> float:
         """The latest that was seen of it; nan if nothing was."""
-        return self.ledger.curves[arm][-1][1] if arm in self.ledger.curves else float("nan")
+        return self.result.curves[arm][-1][1] if arm in self.result.curves else float("nan")
 
-    def where(self, rung: Rung) -> str:
+    def where(self, rung: RungOutcome) -> str:
         """What a rung is called."""
         if not self.facts.has_rungs:
             return f"{counted(rung.level, 'pull')}"
@@ -94,23 +99,23 @@ class Stories:
     @cached_property
     def brackets(self) -> int:
         """How many there are in a stretch."""
-        return max((rung.bracket for rung in self.course.rungs), default=0)
+        return max((rung.bracket for rung in self.survivors.rungs), default=0)
 
     @cached_property
     def stretches(self) -> int:
         """How many of them have rungs."""
-        return max((rung.stretch for rung in self.course.rungs), default=0)
+        return max((rung.stretch for rung in self.survivors.rungs), default=0)
 
     def _won(self, arm: int, runner_up: int | None) -> list[str]:
-        assert self.answer is not None
-        loss = dict(self.ledger.curves[arm])[self.answer.upto]
-        rungs = [rung for rung in self.course.rungs_of[arm] if arm in rung.places]
-        said = f"Its loss was {loss:.6g} after {counted(self.answer.upto, 'pull')}."
+        assert self.result.loss is not None
+        loss, at = self.result.loss, self.result.level or 0
+        rungs = [rung for rung in self.survivors.rungs_of[arm] if arm in rung.places]
+        said = f"Its loss was {loss:.6g} after {counted(at, 'pull')}."
         story = ["It is recommended. " + said if self.state == "complete" else "It leads. " + said]
-        level, latest = self.ledger.curves[arm][-1]
+        level, latest = self.result.curves[arm][-1]
         story += (
             self._rose(arm)
-            if level == self.answer.upto
+            if level == at
             else [f"Trained further, it had {latest:.6g} after {counted(level, 'pull')}."]
         )
         if rungs and self.facts.has_rungs:
@@ -126,7 +131,7 @@ class Stories:
                 )
             )
         if runner_up is not None:
-            level, other = self.ledger.curves[runner_up][-1]
+            level, other = self.result.curves[runner_up][-1]
             _, theirs = apart(loss, other)
             story.append(
                 f"The next best, arm {runner_up}, had {theirs} after {counted(level, 'pull')}."
@@ -144,7 +149,7 @@ class Stories:
 
     def _rose(self, arm: int) -> list[str]:
         """That more training made it worse, if it did."""
-        *earlier, (_, now) = self.ledger.curves[arm]
+        *earlier, (_, now) = self.result.curves[arm]
         before, level = min(((loss, level) for level, loss in earlier), default=(now, 0))
         if not before < now:
             return []
@@ -155,13 +160,13 @@ class Stories:
         ]
 
     def _why(self, arm: int) -> list[str]:
-        """Who went on in its place, or who won."""
-        assert self.answer is not None
-        winner = self.answer.arm
+        """Which arms went on in its place, or which won."""
+        winner = self.result.arm
+        assert winner is not None
         rung = self._last_seen(arm)
         mine = rung.losses[arm]
         if not self.facts.has_rungs:
-            level, now = self.ledger.curves[winner][-1]
+            level, now = self.result.curves[winner][-1]
             return [
                 f"{self.policy} then gave its pulls to arms that seemed better or less certain. "
                 f"Arm {winner}, which it recommends, had {now:.6g} after "
@@ -170,7 +175,7 @@ class Stories:
         last = rung.last_to_go_on
         if last is None:
             there = rung.losses.get(winner)
-            level, now = self.ledger.curves[winner][-1]
+            level, now = self.result.curves[winner][-1]
             if there is not None and level == rung.arms[winner]:
                 return [f"It lost to arm {winner}, which {_compared(mine, there)}"]
             return [
@@ -186,49 +191,43 @@ class Stories:
             return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
         return [f"{went}; {who}, arm {last}, {_compared(mine, rung.losses[last])}"]
 
-    def _how_close(self, arm: int) -> list[str]:
-        found = self._eliminations.get(arm)
-        return [closeness(found)] if found else []
-
     def _undecided(self, arm: int) -> str:
-        if arm in self.course.under_way:
+        if arm in self.survivors.under_way:
             return self._under_way(arm)
         when = "so far" if self.state == "running" else "when the search was stopped"
         return f"Whether it goes on was not decided {when}."
 
     def _under_way(self, arm: int) -> str:
-        to = counted(self.course.under_way.get(arm, 0), "pull")
+        to = counted(self.survivors.under_way.get(arm, 0), "pull")
         if self.state == "running":
             return f"It is being brought to {to}."
         return f"It was being brought to {to} when the search was stopped."
 
     def _seen_before(self, arm: int) -> list[str]:
-        curve = self.ledger.curves.get(arm)
+        curve = self.result.curves.get(arm)
         if not curve:
             return []
         level, loss = curve[-1]
         return [f"Before that its loss was {loss:.6g} after {counted(level, 'pull')}."]
 
     def _is_open(self, arm: int) -> bool:
-        """Whether it may still go on: the search has not ended, and nobody has passed it yet."""
+        """Whether it may still go on: the search has not ended, and no arm has passed it yet."""
         if self.state == "complete":
             return False
-        if arm in self.course.under_way or not self.facts.drops:
+        if arm in self.survivors.under_way or not self.facts.drops:
             return True
-        newest = self.course.rungs[-1]
-        rung = self.course.rungs_of[arm][-1]
+        newest = self.survivors.rungs[-1]
+        rung = self.survivors.rungs_of[arm][-1]
         if not self.facts.draws_anew and (
-            self.course.waiting or (newest.number == 1 and newest is not self.course.rungs[0])
+            self.survivors.waiting
+            or (newest.number == 1 and newest is not self.survivors.rungs[0])
         ):
             return True  # all have another chance
         same = (rung.stretch, rung.bracket) == (newest.stretch, newest.bracket)
         return same and rung.number >= newest.number - 1
 
-    def _at_the_end(self, arm: int) -> bool:
-        return not self.facts.has_rungs or self._last_seen(arm).last_to_go_on is None
-
-    def _last_seen(self, arm: int) -> Rung:
-        return next(rung for rung in reversed(self.course.rungs_of[arm]) if arm in rung.places)
+    def _last_seen(self, arm: int) -> RungOutcome:
+        return next(rung for rung in reversed(self.survivors.rungs_of[arm]) if arm in rung.places)
 
     @cached_property
     def _eliminations(self) -> Mapping[int, Elimination]:
@@ -239,13 +238,12 @@ def closeness(found: Elimination) -> str:
     """How close an elimination was, by the audit's estimate."""
     if found.margin <= 0:
         return (
-            "That is no more than what the recommended arm came to: with more training it might "
-            "have won."
+            "The recommended arm did not come lower: with more training, this one might have won."
         )
     if found.moved is None:
         return (
             f"To win it would have had to fall by {found.margin:.6g}. No arm was trained further, "
-            "so how it would have gone on is not known."
+            "so it is not known how it would have continued."
         )
     margin, moved = apart(found.margin, found.moved)
     if found.close:
@@ -254,7 +252,7 @@ def closeness(found: Elimination) -> str:
             f"went on from there still moved by {moved}."
         )
     return (
-        f"It was no close call: to win it would have had to fall by {margin}, and no arm that "
+        f"It was not a close call: to win it would have had to fall by {margin}, and no arm that "
         f"went on from there moved by more than {moved}."
     )
 

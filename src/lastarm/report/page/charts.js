@@ -80,7 +80,7 @@ function settingChart(element, parameter, place) {
     : { nice: false, padding: 8, ...(parameter.kind === "log" ? { type: "log" } : { zero: false }) };
   const colour = { condition: [{ test: isPicked, value: "var(--ink)" },
     { test: `datum.arm === ${won}`, value: "var(--accent)" }], value: "var(--ink)" };
-  return draw(element, `Loss against ${parameter.name}, one point an arm`, {
+  return draw(element, `Loss against ${parameter.name}, one point for each arm`, {
     data: { values }, height: 170,
     params: [...named(options ?? []), ...zoomable(options ? ["y"] : ["x", "y"])],
     mark: { type: "point", filled: true, clip: true, cursor: "pointer" },
@@ -132,7 +132,7 @@ function auditChart() {
   return draw("audit-chart", "What dropped arms lacked, against how far others still moved", {
     height: 280,
     encoding: {
-      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "dropped after so many pulls",
+      x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "pulls when it was dropped",
         axis: { ...levelTicks(), grid: false } },
       y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "would have had to fall by", axis: ticks(margin, 5) },
     },

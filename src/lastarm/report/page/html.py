@@ -1,4 +1,4 @@
-"""One page of HTML with everything in it: no server, no network, no code but its two scripts.
+"""One file of HTML with everything in it: no server, no network, no code but its two scripts.
 
 What a journal says is there as JSON data, never as markup or script. The page's own rules, its
 Content-Security-Policy, name the two scripts by their checksums and forbid all requests.
@@ -14,36 +14,59 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from lastarm.errors import InvalidArgument
-from lastarm.events import Event
-from lastarm.report.page.story import story
+from lastarm.events import Event, Failure, Loss, Opened, Pull
+from lastarm.journal import read
+from lastarm.report.page.contents import contents
+from lastarm.result import Result
 
 OURS = '<meta name="generator" content="lastarm">'  # by which a page that we wrote is known
 
 
-def write_report(output: str | Path, events: Sequence[Event], **known: Any) -> Path:
-    """Write the page of a search to a file, and give back its path.
+def report_of(result: Result, output: str | Path) -> Path:
+    """Write the page of a result: what its journal tells now, or else what it remembers itself."""
+    if result.journal is None:
+        return write_report(output, result, remembered(result))
+    events = read(result.journal)
+    told = replace(Result.of(events, journal=result.journal), utilisation=result.utilisation)
+    return write_report(output, told, events)
 
-    What else is `known` of the search is told to `story`. A file that is there already is replaced
-    if it is such a page, and left alone if it is anything else.
+
+def write_report(
+    output: str | Path, result: Result, events: Sequence[Event], *, running: bool = False
+) -> Path:
+    """Write the page of a search to a file, and return its path.
+
+    A file that is there already is replaced if it is such a page, and left alone if it is anything
+    else.
+
+    :param output: the file to write.
+    :param result: what is known of the search.
+    :param events: its events, from which `result` was made.
+    :param running: whether the search is under way.
     """
     output = Path(output)
     if not output.parent.is_dir():
         raise InvalidArgument(
-            f"the folder of {output} is not there, so no report can be written to it. Make the "
-            "folder, or name another file."
+            f"{output} cannot be written: its folder does not exist. Make the folder, or name "
+            "another file.",
+            argument="output",
+            given=output,
         )
     if os.path.exists(output) and not _is_report(output):
         raise InvalidArgument(
-            f"{output} is there already, and is no report of lastarm. Name another file for the "
-            "report, or move that one away."
+            f"{output} exists and is not a report of lastarm, so it is not replaced. Name another "
+            "file for the report, or move that one away.",
+            argument="output",
+            given=output,
         )
-    page = rendered(story(events, **known))
-    new = output.with_name(f".lastarm-{secrets.token_hex(8)}")  # nobody's file has this name
+    page = rendered(contents(result, events, running=running))
+    new = output.with_name(f".lastarm-{secrets.token_hex(8)}")  # no other file has this name
     try:
         with new.open("x", encoding="utf-8", newline="\n") as file:
             file.write(page)
@@ -51,13 +74,36 @@ def write_report(output: str | Path, events: Sequence[Event], **known: Any) -> P
     except OSError as error:
         new.unlink(missing_ok=True)
         raise InvalidArgument(
-            f"no report can be written to {output}: {error.strerror or error}. Name another file."
+            f"{output} cannot be written: {error.strerror or error}. Name another file.",
+            argument="output",
+            given=output,
         ) from error
     return output
 
 
+def remembered(result: Result) -> list[Event]:
+    """The events of a search that wrote none down, level by level, as its result remembers them.
+
+    >>> seen = [Loss(Pull(0, 1), 0.5), Loss(Pull(0, 2), 0.4), Loss(Pull(1, 1), 0.6)]
+    >>> events = remembered(Result.of(seen))
+    >>> [event.pull for event in events if isinstance(event, Loss)]
+    [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=0, upto=2)]
+    """
+    events: list[Event] = []
+    if result.policy:
+        policy = {**result.policy, "budget": result.budget}
+        events.append(Opened(seed=0, policy=policy, space=result.space, trainer={}))
+    told: list[Loss | Failure] = list(result.failures.values())
+    told += [
+        Loss(Pull(arm, at), loss) for arm, curve in result.curves.items() for at, loss in curve
+    ]
+    for event in sorted(told, key=lambda event: (event.pull.upto, event.pull.arm)):
+        events += [event.pull, event]
+    return events
+
+
 def rendered(told: dict[str, Any]) -> str:
-    r"""The page that shows a story.
+    r"""The page with these contents.
 
     >>> page = rendered({"headline": "</script><b>"})
     >>> page[page.index('id="told">') :][:60]
@@ -67,7 +113,7 @@ def rendered(told: dict[str, Any]) -> str:
     data = json.dumps(told, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "style": _part("page.css"),
-        "story": data,
+        "contents": data,
         "library": _charts(),
         "script": "".join(map(_part, ("drawing.js", "curves.js", "charts.js", "page.js"))),
     }
@@ -76,7 +122,7 @@ def rendered(told: dict[str, Any]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    # In one pass, so that nothing of the story is taken for a place to be filled.
+    # In one pass, so that nothing in the contents is taken for a place to be filled.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
 
 

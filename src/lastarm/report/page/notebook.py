@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from html import escape
 
 from lastarm.plain import printable
-from lastarm.report.seen import Seen
+from lastarm.result import Result
 
 
 def as_html(
-    seen: Seen, sentences: Sequence[str], rows: Sequence[Sequence[str]], more: Sequence[str]
+    result: Result, sentences: Sequence[str], rows: Sequence[Sequence[str]], more: Sequence[str]
 ) -> str:
     """Sentences, of which the first is the answer; a table, of which the first row is its head.
 
-    Whatever a name or a value holds, it is shown as text. Without matplotlib there is no picture.
+    Names and values are shown as text, whatever they hold. Without matplotlib there is no picture.
     """
     answer, *others = (_text(sentence) for sentence in sentences)
     head, *body = rows
@@ -28,7 +28,7 @@ def as_html(
             *(_row(cells, "td") for cells in body),
             "</tbody></table>",
             "<br>".join(_text(sentence) for sentence in more),
-            f"<div>{_curves(seen)}</div></div>",
+            f"<div>{_curves(result)}</div></div>",
         ]
     )
 
@@ -41,9 +41,9 @@ def _text(anything: str) -> str:
     return escape(printable(anything))
 
 
-def _curves(seen: Seen) -> str:
+def _curves(result: Result) -> str:
     """The curves as SVG; drawn without pyplot, which would show them a second time."""
-    if not seen.curves:
+    if not result.curves:
         return ""
     try:
         drawing = importlib.import_module("lastarm.report.figures.drawing")
@@ -53,7 +53,7 @@ def _curves(seen: Seen) -> str:
     written = io.StringIO()
     with drawing.house():
         figure = drawing.Figure(figsize=(6, 3.6))
-        figures.Plots(seen).curves(figure.subplots())
+        figures.Plots(result).curves(figure.subplots())
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     return svg[svg.index("<svg") :]  # what comes before is for files

@@ -1,16 +1,28 @@
-"""What the Dask runner has done on the cluster: pulls on its workers, and tidying up."""
+"""What the Dask runner does on the cluster's workers: pulls, and states between them.
+
+A worker process may work for many searches, in many threads.
+"""
 
 from __future__ import annotations
 
 import pickle
+import threading
+import traceback
+from contextlib import suppress
+from math import inf
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
 from distributed import get_worker
-from distributed.utils import sync
 
-from lastarm.events import Told
-from lastarm.runners.remote import Boxed, Carried, Kit, carried_on, unpacked
+from lastarm.checkpoints import StateFolder
+from lastarm.errors import WorkersNotStarted
+from lastarm.events import Pull, Saved, Told
+from lastarm.runners.dask import compat
+from lastarm.runners.performer import Performer, Task
+from lastarm.runners.remote import Kit, Report, Script, load_trainer
+from lastarm.runners.states import States, packed, size_of
 
 
 class Errand(NamedTuple):
@@ -22,16 +34,71 @@ class Errand(NamedTuple):
     timed: bool  # whether it is to say when it begins
 
 
-class Left(NamedTuple):
-    """What a pull sends back: what became of it, and what state is left on the worker."""
-
-    told: Told
-    level: int = 0  # 0: none
-    movable: bool = True
-
-
 class Begun:
     """What a timed pull sends first: the trainer is loaded, the state is here, now it trains."""
+
+
+class Carried(NamedTuple):
+    """The state of an arm between two pulls."""
+
+    level: int
+    state: Any
+    movable: bool = True  # to another process
+
+
+class Boxed:
+    """A state that Dask may move: it comes out as it went in, to the last bit of its losses.
+
+    Dask's own way of moving arrays leaves them read-only, or not aligned in memory, and then their
+    sums are rounded differently. So it is moved as a pickle, which is loaded when it is taken out,
+    with the classes of its script. It is taken out once, because a pull may change it in place.
+    """
+
+    def __init__(self, state: Any, size: int, script: Script) -> None:
+        self.taken = False
+        self._state, self._size, self._script = state, size, script
+        self._pickled: bytes | None = None
+
+    def take(self, script: Script) -> Any:
+        """The state, for a pull to go on from."""
+        self.taken, self._script = True, script
+        state, pickled = self._state, self._pickled
+        self._state = self._pickled = None
+        if pickled is None:
+            return state
+        with script.alone():
+            return pickle.loads(pickled)
+
+    def __sizeof__(self) -> int:
+        return self._size
+
+    def __getstate__(self) -> dict[str, Any]:
+        pickled = self._pickled
+        if pickled is None:
+            with self._script.alone():
+                pickled = packed(self._state)
+        if pickled is None:
+            raise pickle.PicklingError("the state cannot leave this process")
+        # If it was taken meanwhile, in another thread, what was pickled may be half changed.
+        return {"taken": self.taken, "_state": None, "_size": self._size, "_pickled": pickled}
+
+
+class SharedFolder(StateFolder):
+    """A folder of states in a process that works for many searches."""
+
+    def __init__(self, path: Path, trainer: Any, script: Script, *, durable: bool) -> None:
+        super().__init__(path, trainer, durable=durable)
+        self._script = script
+
+    def write(self, pull: Pull, state: Any) -> Saved | None:
+        """Write a state."""
+        with self._script.alone():
+            return super().write(pull, state)
+
+    def load(self, pull: Pull, saved: Saved) -> Any:
+        """The state that was saved."""
+        with self._script.alone():
+            return super().load(pull, saved)
 
 
 def perform(
@@ -41,44 +108,74 @@ def perform(
     carried: tuple[int, bool] | None,
     errand: Errand,
 ) -> None:
-    """On a worker: train and look, leave the state here for the client, and tell it."""
-    worker = get_worker()
+    """Train and look, leave the state here for the client, and tell it what became of the pull."""
+    worker, loaded = get_worker(), load(kit)
     before = None
     if boxed and carried and not boxed.taken:
-        before = Carried(carried[0], boxed.take(), carried[1])
+        with suppress(Exception):  # a state that cannot be loaded here is trained again
+            before = Carried(carried[0], boxed.take(loaded.script), carried[1])
     if errand.timed:
-        unpacked(kit)
         worker.log_event(kit.identity, pickle.dumps((errand.key, Begun())))
-    told, after = carried_on(kit, pickle.loads(sent), before, worker.id)
-    task = worker.state.tasks.get(errand.key)
-    # One whose trainer uses Dask is long-running.
-    if task is None or task.state not in ("executing", "long-running"):
-        return  # given up: nobody wants it
-
-    async def leave(state: Boxed) -> None:
-        worker.update_data({errand.state: state})
-        await worker.scheduler.update_data(
-            who_has={errand.state: [worker.address]},
-            nbytes={errand.state: sizeof(state)},
-            client=errand.client,
-        )
-
-    left = Left(told)
+    told, after = carried_on(loaded, pickle.loads(sent), before, worker.id)
+    if not compat.is_wanted(worker, errand.key):
+        return
+    report = Report(told)
     if after is not None:
-        sync(worker.loop, leave, Boxed(after.state, sizeof(after.state)))
-        left = Left(told, after.level, after.movable)
-    worker.log_event(kit.identity, pickle.dumps((errand.key, left)))
+        boxed = Boxed(after.state, sizeof(after.state), loaded.script)
+        compat.leave(worker, errand.state, boxed, errand.client)
+        report = Report(told, after.level, after.movable)
+    worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
 
 
-def clear_away(dask_scheduler: Any, identity: str, client: str) -> None:
-    """On the scheduler: what pulls have told, and states that were left when nobody waited."""
+def carried_on(
+    loaded: Loaded, task: Task, carried: Carried | None, worker: str
+) -> tuple[Told, Carried | None]:
+    """Train and look, going on from the state that was carried here, if any.
 
-    def release() -> None:
-        if known := dask_scheduler.clients.get(client):
-            keys = [task.key for task in known.wants_what if str(task.key).startswith(identity)]
-            dask_scheduler.client_releases_keys(keys=keys, client=client)
+    Returned are what became of the pull, and the state for the next pull to go on from.
+    """
+    states = States(loaded.folder, memory=inf, always=True)
+    arm = task.pull.arm
+    if carried:
+        states.put_back(Pull(arm, carried.level), carried.state)
+    with loaded.script.present():
+        told = Performer(loaded.trainer, states).perform(task, worker)
+        held = states.held(arm)
+        if held is None:
+            return told, None
+        movable = carried.movable if carried else size_of(held.state) > 0
+    return told, Carried(held.level, held.state, movable)
 
-    release()
-    dask_scheduler._broker.truncate(identity)
-    for seconds in (1, 10):  # a worker may have been about to leave one
-        dask_scheduler.loop.call_later(seconds, release)
+
+class Loaded(NamedTuple):
+    """A kit in a thread of a worker: the trainer, and the folder of states if it is seen here."""
+
+    trainer: Any
+    script: Script
+    folder: StateFolder | None
+
+
+class _Kits(threading.local):
+    """The last few that were loaded in a thread: a trainer may use itself as scratch space."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Loaded] = {}
+
+
+_kits = _Kits()
+
+
+def load(kit: Kit) -> Loaded:
+    """What is in a kit, loaded once in each thread."""
+    if kit.identity not in _kits.last:
+        try:
+            trainer, script = load_trainer(kit.trainer)
+        except BaseException:
+            what, details = "a worker could not load the trainer", traceback.format_exc()
+            raise WorkersNotStarted(what, details) from None
+        path = kit.seen_folder
+        folder = SharedFolder(path, trainer, script, durable=kit.durable) if path else None
+        while len(_kits.last) > 3:
+            del _kits.last[next(iter(_kits.last))]
+        _kits.last[kit.identity] = Loaded(trainer, script, folder)
+    return _kits.last[kit.identity]

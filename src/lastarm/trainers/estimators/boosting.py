@@ -1,4 +1,4 @@
-"""LightGBM and XGBoost: a step is a tree, and a model goes on from its own booster.
+"""LightGBM and XGBoost: a step is a tree, and a model continues from its own booster.
 
 Both are told by name, so that neither package need be installed.
 """

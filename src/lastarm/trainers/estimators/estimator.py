@@ -1,4 +1,4 @@
-"""scikit-learn's estimators as trainers, and those of LightGBM and XGBoost."""
+"""An estimator of scikit-learn, LightGBM or XGBoost as a trainer, on rows that it splits."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ FAMILIES = (  # the first that accepts an estimator trains it
     scikit_learn.HISTOGRAM_BOOSTING,
     scikit_learn.ITERATIVE,
 )
-KEPT = 8  # outputs of differently set transformers; an arm whose output is not kept makes it anew
+KEPT = 8  # outputs of transformers that are kept, one for each of their configs
 
 
 @dataclass
 class Trained:
-    """An arm: its settings and seed, how many pulls it had, and a fitted model for each fold."""
+    """An arm: its config and seed, how many pulls it had, and a fitted model for each fold."""
 
     config: Config
     seed: int
@@ -52,11 +52,11 @@ class Trained:
 
     @property
     def model(self) -> Any:
-        """The fitted estimator, where there are no folds."""
+        """The fitted estimator, if there are no folds."""
         if len(self.models) > 1:
             raise InvalidArgument(
-                f"there are {len(self.models)} models, one for each fold. Look at `models`, or "
-                "train one on all rows."
+                f"there are {len(self.models)} models, one for each fold. Use `models`, or train "
+                "one model on all rows."
             )
         return self.models[0]
 
@@ -72,11 +72,22 @@ class Fold(NamedTuple):
 
 
 class Estimator:
-    """Arms that are settings of one estimator or Pipeline, trained on TRAIN and judged by VAL.
+    """Arms that are configs of one estimator or Pipeline, trained on TRAIN and judged by VAL.
 
-    A pull is whatever the (final) estimator can do: with `partial_fit` a pass over TRAIN; with
-    LightGBM, XGBoost, or `warm_start` and `n_estimators` a tree; with `warm_start` and `max_iter`
-    an iteration; or `pulls_per_step` of them.
+    - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. With
+      `partial_fit` a step is a pass over TRAIN; with LightGBM, XGBoost, or `warm_start` and
+      `n_estimators` it is a tree; with `warm_start` and `max_iter` it is an iteration.
+    - `X`, `y`: the rows and their targets. `y` is None if the estimator needs none.
+    - `split`: which rows are TRAIN, VAL and TEST. Left out, they are drawn.
+    - `test`, `validation`: the shares of the rows that are TEST and VAL. 0 means no TEST.
+    - `cv`: a number of folds, one of scikit-learn's splitters, or pairs of (TRAIN, VAL). Each fold
+      has a model of its own, a pull trains all of them, and the loss is their mean loss.
+    - `scoring`: the name of a scorer, a function of (estimator, X, y), or "score" for the
+      estimator's own. The loss is then −score. Left out, it is 1 − accuracy for classifiers and
+      the mean squared error for regressors.
+    - `pulls_per_step`: how many steps a pull has.
+    - `seed`: decides which rows are in which part.
+    - `threads`: the threads of BLAS and OpenMP; None lets them choose.
 
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.linear_model import SGDClassifier
@@ -85,20 +96,13 @@ class Estimator:
     >>> digits.loss(state) < 0.1, digits.test(state) < 0.1, state.model
     (True, True, SGDClassifier(alpha=0.01))
 
-    The loss is 1 − accuracy for classifiers, the mean squared error for regressors, and −score
-    with `scoring`, a scorer's name, a function, or "score" for the estimator's own. `cv`, a number
-    of folds, one of scikit-learn's splitters, or pairs of (TRAIN, VAL), trains a model for each
-    fold, a pull being one of every model's, and means their losses. There is `test` unless
-    `test=0`, or the user's own `split` or pairs have no TEST. `y` is None if none is needed.
+    Transformers are fitted on TRAIN only, once for all arms that configure them alike. A
+    `random_state` of None is drawn from the arm's seed, in transformers from `seed`. A number of
+    the user's takes the seed's place; an estimator that shuffles in every pull still shuffles
+    differently in each.
 
-    Transformers are fitted on TRAIN only, once for all arms that set them alike. Where
-    `random_state` is None it is drawn from the arm's seed, in transformers from `seed`, which also
-    says which rows are TRAIN. A number of the user's takes the seed's place; an estimator that
-    shuffles in every pull still shuffles differently in each.
-
-    BLAS and OpenMP get one thread unless `threads` says otherwise (None: as many as they like):
-    it is arms that are trained side by side, and the last bits of a sum depend on the number of
-    threads, so that the same search could end differently with other workers.
+    One thread is the default, because arms are trained side by side, and because the last bits of
+    a sum depend on the number of threads: the same search could end differently.
     """
 
     def __init__(
@@ -118,34 +122,44 @@ class Estimator:
     ) -> None:
         final = final_step(estimator)
         if isinstance(final, type) or not hasattr(final, "get_params"):
-            raise InvalidArgument(
-                f"{final!r} is no estimator. Give one like SGDClassifier(), with its brackets."
+            raise InvalidArgument.of(
+                "estimator",
+                final,
+                "it is not an instance of an estimator",
+                "Pass an instance, such as SGDClassifier()",
             )
         _family(final)
         if scoring is None and not (is_classifier(final) or is_regressor(final)):
             raise InvalidArgument(
-                f"{type(final).__name__} is neither classifier nor regressor, so nobody knows "
-                "what its loss is. Say so with `scoring`."
+                f"{type(final).__name__} is neither a classifier nor a regressor, so its loss is "
+                "not defined. Use `scoring`.",
+                argument="scoring",
+                given=None,
             )
         self.estimator = estimator
         self.scoring = scoring
         self.pulls_per_step = whole_number(
-            "pulls_per_step", pulls_per_step, 1, "how many passes, trees or iterations a pull is"
+            "pulls_per_step", pulls_per_step, 1, "how many passes, trees or iterations a pull has"
         )
-        self.seed = whole_number("seed", seed, 0, "what says which rows are TRAIN")
+        self.seed = whole_number("seed", seed, 0, "what decides which rows are TRAIN")
         if threads is not None:
-            threads = whole_number("threads", threads, 1, "how many threads BLAS and OpenMP get")
+            threads = whole_number(
+                "threads", threads, 1, "the number of threads of BLAS and OpenMP"
+            )
         self.threads = threads
         self._score = _scorer(scoring)
         if y is None and get_tags(final).target_tags.required:
             raise InvalidArgument(
-                f"{type(final).__name__} requires y to be passed, but the target y is None."
+                f"{type(final).__name__} requires y to be passed, but the target y is None. Pass "
+                "the targets.",
+                argument="y",
+                given=None,
             )
         self._X, self._y = indexable(X, None if y is None else np.asarray(y))
         if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
             self._y = self._y.ravel()
         self.splits = self._splits(split, test, validation, cv, is_classifier(final))
-        self.classes = None  # all there are, also those that a small TRAIN lacks
+        self.classes = None  # all classes, also those that a small TRAIN lacks
         if is_classifier(final):
             labels = np.unique(self._y)
             self.classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
@@ -154,7 +168,7 @@ class Estimator:
             self.test = self._test  # without TEST there is no such method
 
     def start(self, config: Config, seed: int) -> Trained:
-        """Unfitted models with these settings."""
+        """Models with this config, not fitted yet."""
         settings = {name: clone(value, safe=False) for name, value in config.items()}
         models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
         final = final_step(models[0])
@@ -162,8 +176,10 @@ class Estimator:
         counted = f"{prefix}{_family(final).counted}"
         if counted in config:
             raise InvalidArgument(
-                f"{counted}={config[counted]} cannot be a setting: it says how far a "
-                f"{type(final).__name__} is trained, and that is what pulls decide. Leave it out."
+                f"{counted}={config[counted]} is not valid in a config: it says how far a "
+                f"{type(final).__name__} is trained, and that is what pulls decide. Leave it out.",
+                argument=counted,
+                given=config[counted],
             )
         return Trained(config, seed, 0, models)
 
@@ -180,11 +196,11 @@ class Estimator:
         return state
 
     def loss(self, state: Trained) -> float:
-        """What VAL says of them, in the mean."""
+        """The mean loss of all models on VAL."""
         return float(np.mean(self.losses(state)))
 
     def losses(self, state: Trained) -> list[float]:
-        """What VAL says of each of them."""
+        """The loss of each model on VAL."""
         if callable(self.scoring):  # it may want to see the whole pipeline, and the rows as given
             return self._losses(state, "validation")
         with self._threads():
@@ -192,18 +208,18 @@ class Estimator:
             return [self._loss(final_step(model), *fold[3:]) for model, fold in judged]
 
     def _test(self, state: Trained) -> float:
-        """What TEST says of them, in the mean."""
+        """The mean loss of all models on TEST."""
         return float(np.mean(self._losses(state, "test")))
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
-        """A model with these settings that has learnt from all rows there are, also VAL."""
+        """A model with this config that has learnt from all rows, also those of VAL and TEST."""
         with self._threads():
             model, lesson = self.begun_on_all_rows(config, seed)
             _further(final_step(model), lesson, 0, pulls, seed)
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
-        """A model that has learnt nothing but its transformers, and all rows to learn from."""
+        """A model of which only the transformers are fitted, and all rows to learn from."""
         model, rows = self.start(config, seed).models[0], self._X
         if isinstance(model, Pipeline) and len(model) > 1:
             transformers = model[:-1]
@@ -214,7 +230,7 @@ class Estimator:
         return model, Lesson(rows, self._y, self.classes, self.pulls_per_step)
 
     def fingerprint(self) -> dict[str, Any]:
-        """The sha256 of the rows, of the split and of the estimator's settings."""
+        """The sha256 of the rows, of the split and of the estimator's parameters."""
         settings = _written(self.estimator)
         functions = {
             name: value
@@ -243,7 +259,7 @@ class Estimator:
         self._forget()
 
     def _forget(self) -> None:
-        """What can be made again is not pickled."""
+        """Forget what can be computed again; it is not pickled either."""
         self._parts: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._kept: OrderedDict[Any, list[Fold]] = OrderedDict()
         self._pools: Any = None
@@ -264,15 +280,20 @@ class Estimator:
         stratify = labelled and np.ndim(y) == 1
         if own is not None:
             if cv is not None:
-                raise InvalidArgument("`split` and `cv` both say what is TRAIN. Give only one.")
+                raise InvalidArgument.of(
+                    "cv", cv, "`split` also says which rows are TRAIN", "Use only one of them"
+                )
             return (own.within(n),)
         if isinstance(cv, int | np.integer):
             return folds(y, int(cv), self.seed, test=test, stratify=stratify)
         if cv is not None and not hasattr(cv, "split"):
             pairs = list(cv) if isinstance(cv, Iterable) else []
             if not pairs:
-                raise InvalidArgument(
-                    f"cv={cv!r} has no folds. Give how many, a splitter, or pairs of (TRAIN, VAL)."
+                raise InvalidArgument.of(
+                    "cv",
+                    cv,
+                    "it has no folds",
+                    "Use a number, a splitter, or pairs of (TRAIN, VAL)",
                 )
             return tuple(Split(train, judged).within(n) for train, judged in pairs)
         drawn = draw(y, self.seed, test=test, validation=validation, stratify=stratify)
@@ -290,7 +311,7 @@ class Estimator:
         return self._parts[i, part]
 
     def folds(self, state: Trained) -> list[Fold]:
-        """The folds for arms whose transformers are set like this one's."""
+        """The folds for arms whose transformers have the same config as this one's."""
         key: tuple[Any, ...] = ()
         if isinstance(self.estimator, Pipeline):
             last = self.estimator.steps[-1][0]
@@ -311,8 +332,8 @@ class Estimator:
             transformers = clone(model[:-1])
             Randomness(transformers, self.seed).of(0)
             X_train = transformers.fit_transform(X_train, y_train)
-            with suppress(Exception):  # with a lambda in it, nobody will pickle it
-                # A view in it becomes contiguous by that, and BLAS adds in another order.
+            with suppress(Exception):  # with a lambda in it, it is never pickled
+                # A view in it becomes contiguous by this, and BLAS then adds in another order.
                 transformers = pickle.loads(pickle.dumps(transformers))
             return Fold(transformers, X_train, y_train, transformers.transform(X), y)
 
@@ -350,22 +371,24 @@ def final_step(model: Any) -> Any:
 
 
 def _family(final: Any) -> Family:
-    """Whose way it is trained further in, if it can be at all."""
+    """The family of an estimator; an error if it cannot be trained in steps."""
     for family in FAMILIES:
         if family.accepts(final):
             return family
     raise InvalidArgument(
-        f"{final!r} cannot be trained in steps. That takes `partial_fit`, or `warm_start` "
-        "with `n_estimators` or `max_iter` (and a solver that heeds it), or an estimator of "
-        "LightGBM or XGBoost. Use one of those, or write a trainer with start, train and loss."
+        f"{final!r} cannot be trained in steps. Use an estimator with `partial_fit`, one with "
+        "`warm_start` and `n_estimators` or `max_iter` (and a solver that respects it), or one of "
+        "LightGBM or XGBoost; or write a trainer with start, train and loss.",
+        argument="estimator",
+        given=final,
     )
 
 
 def _further(model: Any, lesson: Lesson, done: int, upto: int, seed: int) -> None:
-    """Train a model that had `done` pulls up to `upto`; its settings are the user's again then."""
+    """Train a model that had `done` pulls up to `upto`, and put the user's settings back."""
     random = Randomness(model, seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # after one iteration it is no news
+        warnings.simplefilter("ignore", ConvergenceWarning)  # expected after a few iterations
         _family(model).further(model, lesson, done, upto, random)
     random.put_back()
     for name, value in vars(model).items():
@@ -382,9 +405,12 @@ def _scorer(scoring: Any) -> Any:
     try:
         return get_scorer(scoring)
     except (ValueError, TypeError):
-        raise InvalidArgument(
-            f"scoring={scoring!r} is no scorer. Give one of sklearn.metrics.get_scorer_names(), "
-            '"score", or a function of (estimator, X, y) that is higher for better ones.'
+        raise InvalidArgument.of(
+            "scoring",
+            scoring,
+            "it is not a scorer",
+            'Use one of sklearn.metrics.get_scorer_names(), "score", or a function of '
+            "(estimator, X, y) that is higher for better models",
         ) from None
 
 
@@ -393,15 +419,15 @@ def _own_score(model: Any, *rows: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    """What tells a setting of a transformer from another one."""
+    """What distinguishes one value in the config of a transformer from another."""
     try:
         return pickle.dumps(value)
-    except Exception:  # a lambda: its address, which is its own as long as its output is kept
+    except Exception:  # a lambda: its address, which is unique as long as its output is kept
         return repr(value)
 
 
 def _written(value: Any) -> str:
-    """An estimator with all its settings, written the same in every process."""
+    """An estimator with all its parameters, written the same in every process."""
     match value:
         case type() | FunctionType():
             return f"{value.__module__}.{value.__qualname__}"

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
 
-# These go on with their own random numbers, so that all trees of a few pulls can be grown at once.
+# These continue with their own random numbers, so all trees of a few pulls can be grown at once.
 AT_ONCE = (
     ensemble.BaggingClassifier,
     ensemble.BaggingRegressor,
@@ -52,7 +52,7 @@ def _trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness)
 
 
 def _iterations(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
-    """`warm_start` with `max_iter`: each pull goes on from the coefficients of the one before."""
+    """`warm_start` with `max_iter`: each pull continues from the last coefficients."""
     own = {name: getattr(model, name) for name in ("warm_start", "max_iter")}
     model.set_params(warm_start=True, max_iter=lesson.steps)
     for pull in range(done, upto):

@@ -1,0 +1,80 @@
+"""What to do next: how a search is resumed, and whether more budget would change anything."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import Any
+
+from lastarm.events import Opened
+from lastarm.plain import clean
+from lastarm.policies.named import from_header
+from lastarm.result import Result
+
+RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
+
+
+def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[str, Any]]:
+    """Sentences, each with the command that it is about, if there is one.
+
+    `state` is "complete", "running" or "stopped". More budget is not advised where it is known
+    that nothing would be done with it.
+
+    >>> header = Opened(0, {"budget": 640}, {}, {}, command=("lastarm", "tune", "train.py"))
+    >>> result = Result.of([header], journal="my search.jsonl")
+    >>> for step in next_steps(result, header, "complete"):
+    ...     print(step["words"], step["command"])
+    To train further, with twice the budget: lastarm resume 'my search.jsonl' --budget 1280
+    """
+    if not opened or not result.journal:
+        return [
+            {
+                "words": "It has no journal, so it cannot be resumed. To have one the next time:",
+                "command": 'search(…, journal="search.jsonl")',
+            }
+        ]
+    path = shlex.quote(result.journal)
+    ended = nothing_left(result) if state == "complete" else None
+    more = 2 * result.budget if result.budget and not ended else None
+    program, *words = opened.command or ("",)
+    if state == "running":
+        steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
+    elif PurePath(str(program)).name == "lastarm" and words and words[0] in RESUMABLE:
+        steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
+        if more:
+            further = "To train further, with twice the budget:"
+            steps.append((further, f"lastarm resume {path} --budget {more}"))
+    else:
+        begun = shlex.join(str(word) for word in opened.command) or "a session"
+        again = "run the same code again with this journal"
+        steps = [(f"It was begun in Python, by {begun} in {opened.folder or 'some folder'}.", "")]
+        if state == "stopped":
+            steps.append((f"To resume it, {again}.", ""))
+        if more:
+            steps.append((f"To train further, {again} and a budget such as {more:,}.", ""))
+    if ended:
+        steps.append((f"More budget would change nothing: {ended}.", ""))
+    return [{"words": clean(said), "command": clean(command)} for said, command in steps]
+
+
+def nothing_left(result: Result) -> str | None:
+    """Why a search that has ended would do nothing with more budget, if that is known.
+
+    >>> from lastarm.events import Loss, Pull
+    >>> policy = {"name": "asha", "arms": 3, "budget": 5, "max_pulls": 3, "eta": 3}
+    >>> losses = [Loss(Pull(arm, upto=1), arm / 4) for arm in range(3)]
+    >>> nothing_left(Result.of([Opened(0, policy, {}, {}), *losses]))
+    >>> losses.append(Loss(Pull(0, upto=3), 0.5))
+    >>> nothing_left(Result.of([Opened(0, policy, {}, {}), *losses]))
+    'no arm is left to begin or to promote'
+    """
+    policy = from_header({**result.policy, "budget": result.budget})
+    pulls, stretches = result.spent.pulls, result.stretches
+    if policy and (reason := policy.nothing_left(result.curves, result.failures, pulls)):
+        return reason
+    if len(stretches) < 2:
+        return None
+    before, last = stretches[-2:]
+    if last.before.pulls == pulls and last.budget >= 2 * before.budget:
+        return f"going from {before.budget:,} to {last.budget:,} did nothing either"
+    return None

@@ -1,0 +1,58 @@
+"""Signals: the first stops a search, the second acts as it always did, whenever it comes."""
+
+import signal
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from lastarm.signals import stop_on_signals
+
+
+def test_the_first_signal_is_noted_and_the_second_acts_as_before() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stop_on_signals() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        assert stop()
+        assert stop.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("nested", "moment"), [(False, 0), (False, 1), (True, 0), (True, 1), (True, 2), (True, 3)]
+)
+def test_a_second_signal_while_the_first_is_handled_acts_as_before(
+    monkeypatch: pytest.MonkeyPatch, nested: bool, moment: int
+) -> None:
+    set_handler = signal.signal
+    moments = iter(range(100))
+
+    def interrupted(number: int, handler: Any) -> Any:
+        """Set a handler; at one moment, Ctrl-C is pressed just before."""
+        if next(moments) == moment:
+            signal.raise_signal(signal.SIGINT)
+        return set_handler(number, handler)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with ExitStack() as stack:
+        stops = [stack.enter_context(stop_on_signals()) for _ in range(1 + nested)]
+        monkeypatch.setattr(signal, "signal", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert next(moments) > moment
+        monkeypatch.undo()
+        assert {stop.signal for stop in stops} == {signal.SIGINT}
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_handler_that_was_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stop_on_signals() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert stop.signal is None
+    finally:
+        signal.signal(signal.SIGINT, before)
