@@ -514,13 +514,6 @@ def test_what_is_not_valid_is_refused_by_its_name(make: Any, argument: str, give
         make()
 
 
-def test_what_is_not_a_batched_trainer_and_a_rank_that_is_not_whole_are_refused() -> None:
-    with refused("batched", ridge):
-        Single(cast(Any, ridge))
-    with refused("rank", 1.5):
-        completion().start([{"rank": 1.5}], [0])
-
-
 def test_without_numba_the_extra_is_named_and_the_contract_is_there() -> None:
     script = (
         "import sys; sys.modules['numba'] = None\n"
