@@ -29,7 +29,6 @@ from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.kernels.pegasos import POINTS
 from lastarm.batched.ridge import RidgeRegression
 from lastarm.batched.sample_order import order
-from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Pull
 from lastarm.runners import Arms, MakeRunner
 from lastarm.runners.batched import Batched
@@ -223,7 +222,8 @@ def test_a_config_that_cannot_begin_is_its_own_arms_failure() -> None:
     configs = Configs([{"lambda": 0.1}, {"lambda": "high"}, {"lambda": 0.2}])
     found = search(Single(ridge()), configs, policy=UniformAllocation(3, 30), runner=Batched)
     assert list(found.failures) == [1]
-    assert "has 'lambda' = 'high': give a number of at least 0." in found.failures[1].error
+    assert found.failures[1].error.startswith("InvalidArgument: ")
+    assert "'high'" in found.failures[1].error
     assert found.complete
 
 
@@ -352,7 +352,7 @@ def test_arms_of_different_levels_are_refused(make: Any, configs: list[Config]) 
     trainer = make()
     batch = trainer.start(configs[:2], [0, 1])
     trainer.train(batch, [0], 3)
-    with pytest.raises(InvalidArgument, match="had 0, 3 pulls cannot be trained together"):
+    with refused("arms", [0, 1]):
         trainer.train(batch, [0, 1], 1)
 
 
@@ -490,32 +490,28 @@ def test_the_kernel_is_never_stored_as_a_matrix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "argument", "given"),
     [
-        (lambda: RidgeRegression([[1.0]], [1.0, 2.0], [[1.0]], [1.0]), "X_train has shape"),
-        (lambda: RidgeRegression([[1.0]], [math.nan], [[1.0]], [1.0]), "holds nan or inf"),
-        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0, 2.0]], [1.0]), "different columns"),
-        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0]], [1.0], [[1.0]]), "go together"),
-        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0]], [1.0], dtype="int64"), "dtype='int64'"),
-        (lambda: KernelSVM([[1.0]], [2.0], [[1.0]], [1.0]), "y_train holds 2: give -1"),
-        (lambda: KernelSVM([[1.0]], [1.0], [[1.0]], [1.0], sigmoid=0.0), "sigmoid=0.0"),
-        (lambda: MatrixCompletion([[0, 0]], [[0, 0, 1]]), "rows of user, item and rating"),
-        (lambda: MatrixCompletion([[0, -1, 1]], [[0, 0, 1]]), "number them from 0"),
-        (lambda: MatrixCompletion([[0, 0, math.inf]], [[0, 0, 1]]), "nan or inf"),
-        (lambda: MatrixCompletion([[0, 0, 1]], [[0, 0, 1]], shrink=2.0), "shrink=2.0"),
-        (lambda: ridge().start([{}], [0]), "has no 'lambda'"),
+        (lambda: RidgeRegression([[1.0]], [1.0, 2.0], [[1.0]], [1.0]), "X_train", [[1.0]]),
+        (lambda: RidgeRegression([[1.0]], [math.nan], [[1.0]], [1.0]), "y_train", [math.nan]),
+        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0, 2.0]], [1.0]), "X_val", [[1.0, 2.0]]),
+        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0]], [1.0], [[1.0]]), "y_test", None),
+        (lambda: RidgeRegression([[1.0]], [1.0], [[1.0]], [1.0], dtype=int), "dtype", int),
+        (lambda: KernelSVM([[1.0]], [2.0], [[1.0]], [1.0]), "y_train", np.array([2.0])),
+        (lambda: KernelSVM([[1.0]], [1.0], [[1.0]], [1.0], sigmoid=0.0), "sigmoid", 0.0),
+        (lambda: MatrixCompletion([[0, 0]], [[0, 0, 1]]), "train", [[0, 0]]),
+        (lambda: MatrixCompletion([[0, -1, 1]], [[0, 0, 1]]), "train", [[0, -1, 1]]),
+        (lambda: MatrixCompletion([[0, 0, 1]], [[0, 0, math.inf]]), "val", [[0, 0, math.inf]]),
+        (lambda: MatrixCompletion([[0, 0, 1]], [[0, 0, 1]], shrink=2.0), "shrink", 2.0),
+        (lambda: MatrixCompletion([[0, 0, 1]], [[0, 0, 1]], step=0.0), "step", 0.0),
+        (lambda: Single(cast(Any, ridge)), "batched", ridge),
+        (lambda: ridge().start([{}], [0]), "lambda", None),
+        (lambda: completion().start([{"rank": 1.5}], [0]), "rank", 1.5),
     ],
 )
-def test_what_is_not_valid_is_refused_with_the_way_out(make: Any, message: str) -> None:
-    with pytest.raises(InvalidArgument, match=message):
+def test_what_is_not_valid_is_refused_by_its_name(make: Any, argument: str, given: Any) -> None:
+    with refused(argument, given):
         make()
-
-
-def test_what_is_not_a_batched_trainer_and_a_rank_that_is_not_whole_are_refused() -> None:
-    with refused("batched", ridge):
-        Single(cast(Any, ridge))
-    with refused("rank", 1.5):
-        completion().start([{"rank": 1.5}], [0])
 
 
 def test_without_numba_the_extra_is_named_and_the_contract_is_there() -> None:

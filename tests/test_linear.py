@@ -25,7 +25,6 @@ from lastarm import Choice, LogUniform, SuccessiveHalving, search
 from lastarm.batched import Single
 from lastarm.batched.linear import FEW, LOSSES, LinearModels
 from lastarm.batched.sample_order import order
-from lastarm.errors import InvalidArgument
 from lastarm.sklearn import HalvingSearch
 from lastarm.sklearn.batched_sgd import BatchedSGD
 from lastarm.sklearn.batched_sgd_support import why_not, why_not_these
@@ -34,6 +33,7 @@ from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator
+from tests.refusals import refused
 
 CLOSE = 1e-9
 random = np.random.default_rng(0)
@@ -129,25 +129,25 @@ def test_neighbours_and_threads_change_no_bit(threads: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "argument"),
     [
-        ({"loss": "huber"}, "loss='huber'"),
-        ({"learning_rate": "adaptive"}, "learning_rate='adaptive' will not do"),
-        ({"alpha": -1}, "alpha=-1 will not do: give a number of at least 0."),
-        ({"alpha": math.nan}, "alpha=nan"),
-        ({"alpha": 0, "learning_rate": "optimal"}, "give a number of more than 0"),
-        ({"lambda": 1}, "has lambda: give loss, alpha"),
+        ({"loss": "huber"}, "loss"),
+        ({"learning_rate": "adaptive"}, "learning_rate"),
+        ({"alpha": -1}, "alpha"),
+        ({"alpha": math.nan}, "alpha"),
+        ({"alpha": 0, "learning_rate": "optimal"}, "alpha"),
+        ({"lambda": 1}, "lambda"),
     ],
 )
-def test_what_no_model_can_follow_is_refused(settings: Config, words: str) -> None:
-    with pytest.raises(InvalidArgument, match=words):
+def test_what_no_model_can_follow_is_refused(settings: Config, argument: str) -> None:
+    with refused(argument, settings[argument]):
         linear(1).start([settings], [0])
 
 
 def test_targets_and_losses_fit_each_other() -> None:
-    with pytest.raises(InvalidArgument, match="y_train holds 0, 2: give -1 for one class"):
+    with refused("y_train", np.array([0.0, 2.0])):
         LinearModels(X[:2], [0.0, 2.0], X, y, loss="log_loss")
-    with pytest.raises(InvalidArgument, match="the loss of a classifier, and these are regress"):
+    with refused("loss", "hinge"):
         LinearModels(X, TARGETS, X, TARGETS).start([{"loss": "hinge"}], [0])
 
 
@@ -263,7 +263,7 @@ def test_a_pipeline_with_names_ends_in_its_own_estimator() -> None:
 
 def test_an_arm_that_overflows_is_out_and_the_others_are_not() -> None:
     space = {"eta0": [1e-3, 1e-2, 1e300], "learning_rate": ["constant"], "loss": ["squared_error"]}
-    with pytest.warns(FitFailedWarning, match="beyond all numbers"):
+    with pytest.warns(FitFailedWarning, match="no longer finite"):
         fitted = halving(SGDRegressor(), space, n_arms=3).fit(DIGITS, LABELS)
     assert fitted.best_params_["eta0"] < 1
     assert np.isnan(fitted.cv_results_["mean_test_score"]).sum() == 1
@@ -281,12 +281,12 @@ def test_an_arm_that_overflows_is_out_and_the_others_are_not() -> None:
         (SGDClassifier(penalty=None), [{}], DIGITS, "'optimal' with a penalty only"),
         (SGDClassifier(), [{"random_state": k} for k in (1, 2)], DIGITS, "random states differ"),
         (SGDClassifier(), [{}], csr_array(DIGITS), "the rows are sparse"),
-        (SGDClassifier(), [{"no_such": 3}], DIGITS, "they cannot be begun: "),
+        (SGDClassifier(), [{"no_such": 3}], DIGITS, "they cannot be started: "),
         (
             make_pipeline(StandardScaler(), SGDClassifier()),
             [{"standardscaler__with_mean": False}],
             DIGITS,
-            "standardscaler__with_mean is no setting of the last step",
+            "standardscaler__with_mean is not a setting of the last step",
         ),
         (
             make_pipeline(OneHotEncoder(handle_unknown="ignore"), SGDClassifier()),
@@ -378,7 +378,7 @@ def test_rows_that_only_the_last_training_sees_are_looked_at_too() -> None:
 @pytest.mark.parametrize(
     ("rows", "targets", "why"),
     [
-        (DIGITS.astype(str), LABELS, "no table of numbers"),
+        (DIGITS.astype(str), LABELS, "not a table of numbers"),
         (DIGITS * 1e160, LABELS, "too large"),
         ((DIGITS * 1e25).astype(np.float32), LABELS, "too large"),
         (DIGITS, np.where(LABELS > 8, np.inf, LABELS), "too large, or nan"),

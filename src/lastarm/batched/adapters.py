@@ -18,9 +18,7 @@ class Single:
     inside and trains many arms in one call; every other runner trains each arm alone, with the
     same losses.
 
-    Parameters
-    ----------
-    - `batched`: the batched trainer.
+    :param batched: the batched trainer.
 
     >>> from lastarm.batched import OneByOne
     >>> from lastarm.trainers import RecordedCurves
@@ -87,9 +85,7 @@ class OneByOne:
     This gains no speed. It is for code that takes batched trainers only, such as the runner
     `Batched`.
 
-    Parameters
-    ----------
-    - `trainer`: the ordinary trainer.
+    :param trainer: the ordinary trainer.
 
     >>> from lastarm.trainers import RecordedCurves
     >>> curves = OneByOne(RecordedCurves([[0.9, 0.5, 0.4], [0.8, 0.7, 0.6]]))

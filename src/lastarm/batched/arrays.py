@@ -1,51 +1,30 @@
-"""What batched trainers are given: tables of numbers, and settings in configs."""
+"""Checks of what batched trainers are given: tables of numbers, and the numbers in configs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lastarm.arguments import as_float
 from lastarm.errors import InvalidArgument
 from lastarm.trainers import Config
 
 Array = NDArray[Any]
-Index = Any  # a whole number without a sign: what NumPy takes for one is no int
+Index = Any  # an unsigned whole number; for NumPy it is not an int
 
 
 def float_type(dtype: DTypeLike) -> np.dtype[Any]:
-    """float32 or float64."""
+    """The NumPy type of that name, if it is float32 or float64."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InvalidArgument(f"dtype={dtype!r} will not do: give float64, or float32.")
+        raise InvalidArgument.of(
+            "dtype", dtype, "the kernels compute in float64 or float32", "Use one of these"
+        )
     return kind
-
-
-def rows_and_targets(
-    name: str, X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]
-) -> tuple[Array, Array]:
-    """A table of rows and a target for each, as they are named, in the wanted type.
-
-    >>> rows_and_targets("train", [[1, 2]], [0, 1], np.dtype(float))
-    Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: X_train has shape (1, 2) and y_train (2,): give rows and
-    columns, at least one of each, and one target for each row.
-    """
-    rows, targets = (np.ascontiguousarray(given, dtype=dtype) for given in (X, y))
-    if rows.ndim != 2 or 0 in rows.shape or targets.shape != rows.shape[:1]:
-        raise InvalidArgument(
-            f"X_{name} has shape {rows.shape} and y_{name} {targets.shape}: give rows and "
-            "columns, at least one of each, and one target for each row."
-        )
-    if not (np.isfinite(rows).all() and np.isfinite(targets).all()):
-        raise InvalidArgument(
-            f"X_{name} or y_{name} holds nan or inf: fill in or leave out such rows."
-        )
-    return rows, targets
 
 
 def tables(
@@ -54,30 +33,69 @@ def tables(
     test: tuple[ArrayLike | None, ArrayLike | None],
     dtype: np.dtype[Any],
 ) -> dict[str, tuple[Array, Array]]:
-    """TRAIN, VAL and, where it is given, TEST, with the same columns."""
-    parts = {
-        "train": rows_and_targets("train", *train, dtype),
-        "val": rows_and_targets("val", *val, dtype),
-    }
+    """The rows and targets of TRAIN, of VAL and, if it is given, of TEST, in the wanted type.
+
+    >>> tables(([[1, 2]], [0, 1]), ([[1, 2]], [0]), (None, None), np.dtype(float))
+    Traceback (most recent call last):
+    lastarm.errors.InvalidArgument: X_train has shape (1, 2) and y_train has shape (2,): X is a
+    table with one row per target. Pass at least one row and one column, and as many targets as
+    rows.
+    """
+    given = {"train": train, "val": val}
     X_test, y_test = test
-    if (X_test is None) != (y_test is None):
-        raise InvalidArgument("X_test and y_test go together: give both, or leave both out.")
     if X_test is not None and y_test is not None:
-        parts["test"] = rows_and_targets("test", X_test, y_test, dtype)
-    columns = {name: X.shape[1] for name, (X, _) in parts.items()}
-    if len(set(columns.values())) > 1:
-        listed = ", ".join(f"X_{name} {count}" for name, count in columns.items())
-        raise InvalidArgument(f"the tables have different columns: {listed}. Give the same ones.")
+        given["test"] = X_test, y_test
+    elif X_test is not None or y_test is not None:
+        missing = "X_test" if X_test is None else "y_test"
+        raise InvalidArgument.of(
+            missing, None, "X_test and y_test belong together", "Pass both or neither"
+        )
+    parts = {name: _rows_and_targets(name, X, y, dtype) for name, (X, y) in given.items()}
+    columns = parts["train"][0].shape[1]
+    for name, (X, _) in parts.items():
+        if X.shape[1] != columns:
+            raise InvalidArgument(
+                f"X_{name} has {X.shape[1]} columns and X_train has {columns}: all tables have "
+                "the same columns. Pass the same ones.",
+                argument=f"X_{name}",
+                given=given[name][0],
+            )
     return parts
 
 
-def signs(parts: dict[str, tuple[Array, Array]]) -> None:
+def _rows_and_targets(
+    name: str, X: ArrayLike, y: ArrayLike, dtype: np.dtype[Any]
+) -> tuple[Array, Array]:
+    rows, targets = (np.ascontiguousarray(table, dtype=dtype) for table in (X, y))
+    if rows.ndim != 2 or 0 in rows.shape or targets.shape != rows.shape[:1]:
+        raise InvalidArgument(
+            f"X_{name} has shape {rows.shape} and y_{name} has shape {targets.shape}: X is a "
+            "table with one row per target. Pass at least one row and one column, and as many "
+            "targets as rows.",
+            argument=f"X_{name}",
+            given=X,
+        )
+    for letter, table, one in (("X", rows, X), ("y", targets, y)):
+        if not np.isfinite(table).all():
+            raise InvalidArgument(
+                f"{letter}_{name} contains nan or inf: the kernels need finite numbers. Fill in "
+                "such values, or leave out their rows.",
+                argument=f"{letter}_{name}",
+                given=one,
+            )
+    return rows, targets
+
+
+def require_signs(parts: dict[str, tuple[Array, Array]]) -> None:
     """Refuse targets that are not −1 or 1."""
     for name, (_, y) in parts.items():
         if not np.isin(y, (-1, 1)).all():
             shown = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
             raise InvalidArgument(
-                f"y_{name} holds {shown}: give -1 for one class and 1 for the other."
+                f"y_{name} contains {shown}: targets of classifiers are -1 and 1. Use -1 for one "
+                "class and 1 for the other.",
+                argument=f"y_{name}",
+                given=y,
             )
 
 
@@ -88,25 +106,30 @@ def setting(config: Config, name: str, least: float = 0.0) -> float:
     0.01
     >>> setting({"alpha": 0.01}, "lambda")
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: the config {'alpha': 0.01} has no 'lambda': give a number of
-    at least 0.
+    lastarm.errors.InvalidArgument: the config {'alpha': 0.01} has no 'lambda': it is a finite
+    number of at least 0. Add it to the config.
     """
     value = config.get(name)
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -inf
-    if not least <= number < inf:
+    if not least <= as_float(value) < inf:
         wrong = f"{name!r} = {value!r}" if name in config else f"no {name!r}"
+        way_out = "Change it in the space" if name in config else "Add it to the config"
         raise InvalidArgument(
-            f"the config {dict(config)!r} has {wrong}: give a number of at least {least:g}."
+            f"the config {dict(config)!r} has {wrong}: it is a finite number of at least "
+            f"{least:g}. {way_out}.",
+            argument=name,
+            given=value,
         )
-    return number
+    return as_float(value)
 
 
 def common_level(pulls: NDArray[np.int64], arms: Sequence[int]) -> int:
-    """How many pulls these arms have had, which is to be the same for all."""
+    """The number of pulls that each of these arms has had, if it is the same for all."""
     levels = np.unique(pulls[list(arms)])
     if levels.size != 1:
         raise InvalidArgument(
-            f"arms that have had {', '.join(map(str, levels))} pulls cannot be trained together: "
-            "give arms of one level."
+            f"the arms have had {', '.join(map(str, levels))} pulls: arms that are trained "
+            "together have had equally many. Pass arms of one level.",
+            argument="arms",
+            given=arms,
         )
     return int(levels[0])

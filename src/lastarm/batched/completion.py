@@ -5,43 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting
-from lastarm.batched.kernels.factorisation_steps import (
-    LINE,
+from lastarm.batched.kernels.factorisation import (
+    Factors,
+    Penalty,
+    Ratings,
     mean_squared_error,
-    place,
-    put_back,
-    steps,
-    steps_together,
+    step_on_each,
 )
-from lastarm.batched.kernels.simd import REGISTER
 from lastarm.batched.sample_order import passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
 from lastarm.trainers import Config
 
-PIECES = 16  # of the stream of ratings at a time: in this order they serve all arms
-MOST = 2**24  # users, items and ranks: more are taken for a mistake
-WORTH = 32  # ratings for each row of the factors, from which on it pays to move these twice
-
-Part = tuple[NDArray[np.int64], NDArray[np.int64], Array]
-
-
-class Piece(NamedTuple):
-    """Some ratings, in order; what part of the penalty each user and item has; and 2η."""
-
-    who: NDArray[np.int64]
-    what: NDArray[np.int64]
-    ratings: Array
-    user_shares: Array
-    item_shares: Array
-    doubled: float
+PIECES = 16  # of the stream of ratings that are put in order at a time, for all arms
+MOST = 2**24  # users, items and ranks: larger numbers are taken for a mistake
 
 
 @dataclass
@@ -61,74 +45,6 @@ class Factorisations:
     pulls: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How many users and items there are."""
-
-    users: int
-    items: int
-
-    def own(self, batch: Factorisations, arm: int) -> tuple[Array, Array]:
-        """The factors of one arm, as they are in the batch."""
-        rank, user, item = batch.ranks[arm], batch.user_starts[arm], batch.item_starts[arm]
-        return (
-            batch.users[user : user + rank * self.users],
-            batch.items[item : item + rank * self.items],
-        )
-
-    def advance(
-        self, batch: Factorisations, arms: NDArray[np.int64], pieces: Sequence[Piece]
-    ) -> None:
-        """A step on each rating: for few of them one arm after another, where their factors are.
-
-        For many, arms of similar ranks are put beside one another. The numbers are the same.
-        """
-        rows, ratings = self.users + self.items, sum(len(piece.ratings) for piece in pieces)
-        if ratings < WORTH * rows:
-            for arm in arms:
-                users, items = self.own(batch, arm)
-                for piece in pieces:
-                    steps(batch.ranks[arm], batch.penalties[arm], users, items, *piece)
-            return
-        width = REGISTER // batch.users.itemsize
-        room = _room(rows * width * (int(batch.ranks[arms].max()) + 3), batch.users.dtype)
-        by_rank = arms[np.argsort(batch.ranks[arms], kind="stable")]
-        for first in range(0, len(arms), width):
-            tile = by_rank[first : first + width]
-            if 2 * len(tile) > width:
-                self._advance_elsewhere(batch, np.resize(tile, width), pieces, room)
-            else:
-                for arm in tile:
-                    self._advance_elsewhere(batch, np.array([arm]), pieces, room)
-
-    def _advance_elsewhere(
-        self,
-        batch: Factorisations,
-        arms: NDArray[np.int64],
-        pieces: Sequence[Piece],
-        room: Array,
-    ) -> None:
-        """One arm, or as many as go together; one that is given twice is computed twice."""
-        ranks, penalties = batch.ranks[arms], batch.penalties[arms]
-        d = int(ranks.max() + 3) // 4 * 4
-        users, items = np.split(room, [self.users * d * len(arms)])
-        place(batch.users, batch.user_starts[arms], ranks, self.users, d, users)
-        place(batch.items, batch.item_starts[arms], ranks, self.items, d, items)
-        for piece in pieces:
-            if len(arms) > 1:
-                steps_together(d, penalties, users, items, *piece)
-            else:
-                steps(d, penalties[0], users, items, *piece)
-        put_back(users, batch.user_starts[arms], ranks, self.users, d, batch.users)
-        put_back(items, batch.item_starts[arms], ranks, self.items, d, batch.items)
-
-
-def _room(count: int, dtype: np.dtype[Any]) -> Array:
-    """For so many numbers, from the beginning of a line of the cache on: a fifth faster."""
-    room = np.empty(count + LINE // dtype.itemsize, dtype)
-    return room[-room.ctypes.data % LINE // dtype.itemsize :]
-
-
 class MatrixCompletion:
     """Factorisations r ≈ u·v of a table of which some ratings are known; every arm has its rank.
 
@@ -138,16 +54,24 @@ class MatrixCompletion:
         Σ (r_ij − u_i·v_j)² + λ (‖U‖² + ‖V‖²),
 
     bi-convex, the sum over the ratings of TRAIN. A rating has its share of the penalty, by how
-    many its user and its item have (n_i and n_j), and is a step of η against the gradient:
+    many ratings its user and its item have (n_i and n_j), and is a step of η against the gradient:
 
         u ← u + 2η (e v − λ/n_i u),  v ← v + 2η (e u − λ/n_j v),  e = r − u·v.
 
-    With `per_rating` the penalty counts once for every rating, as if n_i and n_j were 1. η is
-    `step` in the first epoch, constant within one, and `shrink` times as large in the next: Recht
-    & Ré, "Parallel stochastic gradient algorithms for large-scale matrix completion" (2013). An
-    epoch is a pass over TRAIN in a random order, the same for all arms, by `seed`; a pull is
-    `ratings_per_pull` ratings. The loss is the mean squared error on VAL, the test loss that on
-    TEST. Ratings are given as rows of user, item and rating, the first two numbered from 0.
+    η is constant within an epoch, and `shrink` times as large in the next: Recht & Ré, "Parallel
+    stochastic gradient algorithms for large-scale matrix completion" (2013). An epoch is a pass
+    over TRAIN in a random order, the same for all arms. The loss is the mean squared error on VAL,
+    the test loss that on TEST.
+
+    :param train: the ratings to learn from: rows of user, item and rating, numbered from 0.
+    :param val: the ratings that give the loss.
+    :param test: the ratings that give the test loss; left out, there is none.
+    :param ratings_per_pull: the number of ratings, and so of steps, in a pull.
+    :param step: η in the first epoch.
+    :param shrink: the factor of η from one epoch to the next.
+    :param per_rating: count the penalty once for every rating, as if n_i and n_j were 1.
+    :param seed: decides the order of the ratings.
+    :param dtype: float64 or float32.
 
     >>> random = np.random.default_rng(0)
     >>> U, V = random.normal(size=(30, 2)), random.normal(size=(20, 2))
@@ -177,28 +101,33 @@ class MatrixCompletion:
         self._dtype = float_type(dtype)
         given = {"train": train, "val": val} | ({} if test is None else {"test": test})
         self._parts = {name: _ratings(name, part, self._dtype) for name, part in given.items()}
-        self._shape = Shape(
-            *(1 + max(int(part[side].max()) for part in self._parts.values()) for side in range(2))
+        self._users, self._items = (
+            1 + max(int(part[side].max()) for part in self._parts.values()) for side in range(2)
         )
         self._per_pull = whole_number(
-            "ratings_per_pull", ratings_per_pull, 1, "how many ratings are a pull"
+            "ratings_per_pull", ratings_per_pull, 1, "the number of ratings in a pull"
         )
-        if not (step > 0 and 0 < shrink <= 1):
-            raise InvalidArgument(
-                f"step={step} and shrink={shrink} will not do: they are the step of the first "
-                "epoch and the factor from each to the next. Give a step of more than 0, and a "
-                "factor of more than 0 and at most 1."
+        if not step > 0:
+            raise InvalidArgument.of(
+                "step", step, "it is η in the first epoch", "Use a number greater than 0"
+            )
+        if not 0 < shrink <= 1:
+            raise InvalidArgument.of(
+                "shrink",
+                shrink,
+                "it is the factor of η from one epoch to the next",
+                "Use a number greater than 0 and at most 1",
             )
         self._step, self._shrink, self._per_rating = step, shrink, per_rating
-        self._seed = whole_number("seed", seed, 0, "what the order of the ratings comes from")
+        self._seed = whole_number("seed", seed, 0, "what decides the order of the ratings")
         users, items, _ = self._parts["train"]
-        self._user_shares = self._shares(users, self._shape.users)
-        self._item_shares = self._shares(items, self._shape.items)
+        self._user_shares = self._shares(users, self._users)
+        self._item_shares = self._shares(items, self._items)
         if test is not None:
             self.tests = self._tests  # without TEST there is no such method
 
     def _shares(self, known: NDArray[np.int64], count: int) -> Array:
-        """1/n_i; that of a user without ratings is never asked for."""
+        """1/n_i; the share of a user without ratings is never used."""
         ratings = np.bincount(known, minlength=count)
         return (1 / np.maximum(1, 0 * ratings if self._per_rating else ratings)).astype(
             self._dtype
@@ -209,12 +138,12 @@ class MatrixCompletion:
         return self.gather(list(map(self._started, configs, seeds)))
 
     def _started(self, config: Config, seed: int) -> Factorisations:
-        rank = whole_number("rank", config.get("rank"), 1, "how many numbers stand for a user")
+        rank = whole_number("rank", config.get("rank"), 1, "the number of entries per user")
         deviation = setting(config, "sigma") / np.sqrt(rank)
         random = np.random.default_rng(seed)
         users, items = (
             (deviation * random.standard_normal(count * rank)).astype(self._dtype)
-            for count in (self._shape.users, self._shape.items)
+            for count in (self._users, self._items)
         )
         penalty = np.array([setting(config, "lambda")], self._dtype)
         nothing = np.zeros(1, np.int64)
@@ -229,24 +158,24 @@ class MatrixCompletion:
         )
 
     def train(self, batch: Factorisations, arms: Sequence[int], pulls: int) -> None:
-        """Some pieces of the stream of ratings at a time, for all arms."""
+        """Some pieces of the stream of ratings at a time, for one arm after another."""
         level, chosen = common_level(batch.pulls, arms), np.asarray(arms)
         begin, end = (count * self._per_pull for count in (level, level + pulls))
-        who, what, ratings = self._parts["train"]
+        users, items, ratings = self._parts["train"]
         stream = passes(self._seed, len(ratings), begin, end)
         while some := list(islice(stream, PIECES)):
             pieces = [
-                Piece(
-                    who[rows],
-                    what[rows],
-                    ratings[rows],
-                    self._user_shares,
-                    self._item_shares,
+                (
+                    Ratings(users[rows], items[rows], ratings[rows]),
                     2 * self._step * self._shrink**epoch,
                 )
                 for epoch, rows in some
             ]
-            self._shape.advance(batch, chosen, pieces)
+            for arm in chosen:
+                factors = self._factors(batch, arm)
+                penalty = Penalty(batch.penalties[arm], self._user_shares, self._item_shares)
+                for known, doubled in pieces:
+                    step_on_each(factors, known, penalty, doubled)
         batch.pulls[chosen] += pulls
 
     def losses(self, batch: Factorisations, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -257,20 +186,25 @@ class MatrixCompletion:
         return self._errors(batch, arms, "test")
 
     def _errors(self, batch: Factorisations, arms: Sequence[int], part: str) -> Array:
-        errors = []
-        for arm in arms:
-            users, items = self._shape.own(batch, arm)
-            errors.append(mean_squared_error(batch.ranks[arm], users, items, *self._parts[part]))
-        return np.array(errors)
+        known = self._parts[part]
+        return np.array([mean_squared_error(self._factors(batch, arm), known) for arm in arms])
+
+    def _factors(self, batch: Factorisations, arm: int) -> Factors:
+        """The factors of one arm, as they are in the batch."""
+        rank, user, item = batch.ranks[arm], batch.user_starts[arm], batch.item_starts[arm]
+        return Factors(
+            batch.users[user : user + rank * self._users].reshape(-1, rank),
+            batch.items[item : item + rank * self._items].reshape(-1, rank),
+        )
 
     def take(self, batch: Factorisations, arm: int) -> Factorisations:
         """A copy of its factors, and of what belongs to it."""
-        users, items = self._shape.own(batch, arm)
+        users, items = self._factors(batch, arm)
         return Factorisations(
             batch.ranks[[arm]],
             batch.penalties[[arm]],
-            users.copy(),
-            items.copy(),
+            users.ravel().copy(),
+            items.ravel().copy(),
             np.zeros(1, np.int64),
             np.zeros(1, np.int64),
             batch.pulls[[arm]],
@@ -287,8 +221,8 @@ class MatrixCompletion:
             np.concatenate([one.penalties for one in ones]),
             np.concatenate([one.users for one in ones]),
             np.concatenate([one.items for one in ones]),
-            before * self._shape.users,
-            before * self._shape.items,
+            before * self._users,
+            before * self._items,
             np.concatenate([one.pulls for one in ones]),
         )
 
@@ -304,19 +238,29 @@ class MatrixCompletion:
         }
 
 
-def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> Part:
+def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> Ratings:
     rows = np.asarray(given, np.float64)
     if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
         raise InvalidArgument(
-            f"{name} has shape {rows.shape}: give rows of user, item and rating, at least one."
+            f"{name} has shape {rows.shape}: it holds rows of user, item and rating. Pass three "
+            "columns and at least one row.",
+            argument=name,
+            given=given,
         )
     numbers = rows[:, :2]
     if not ((numbers >= 0) & (numbers < MOST) & (numbers == np.floor(numbers))).all():
         raise InvalidArgument(
-            f"{name} holds users or items that are no whole numbers from 0 to {MOST - 1}: number "
-            "them from 0."
+            f"{name} has users or items that are not valid: each is a whole number from 0 to "
+            f"{MOST - 1}. Number them from 0.",
+            argument=name,
+            given=given,
         )
     if not np.isfinite(rows[:, 2]).all():
-        raise InvalidArgument(f"{name} holds ratings that are nan or inf: leave out such rows.")
+        raise InvalidArgument(
+            f"{name} has ratings that are nan or inf: a rating is a finite number. Leave out such "
+            "rows.",
+            argument=name,
+            given=given,
+        )
     users, items = np.ascontiguousarray(numbers.T).astype(np.int64)
-    return users, items, np.ascontiguousarray(rows[:, 2], dtype)
+    return Ratings(users, items, np.ascontiguousarray(rows[:, 2], dtype))

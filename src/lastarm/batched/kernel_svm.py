@@ -10,8 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import whole_number
-from lastarm.batched.arrays import Array, common_level, float_type, setting, signs, tables
-from lastarm.batched.kernels.pegasos import POINTS, SAMPLES, add_errors, loaded, pegasos, unload
+from lastarm.batched.arrays import Array, common_level, float_type, require_signs, setting, tables
+from lastarm.batched.kernels.pegasos import (
+    POINTS,
+    SAMPLES,
+    Blocks,
+    KernelMachines,
+    Points,
+    add_errors,
+    loaded,
+    pegasos,
+    unload,
+)
 from lastarm.batched.sample_order import order, passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
@@ -22,10 +32,10 @@ PIECE = 256  # pulls in one call of the kernel
 
 @dataclass
 class Machines:
-    """Arms: λ, γ, the pulls so far, and α: how often each point of TRAIN was a mistake of theirs.
+    """Arms: λ, γ, the pulls so far, and α: how often each point of TRAIN was a mistake.
 
-    `counts` has a row an arm and at least a column for each point that was seen so far, by anyone
-    in the batch, in the order in which the first pass sees them.
+    `counts` has a row per arm and a column for each point that any arm of the batch has seen, in
+    the order of the first pass. It may have more columns.
     """
 
     penalties: NDArray[np.float64]
@@ -41,15 +51,25 @@ class KernelSVM:
 
         if y_i Σ_j α_j y_j κ(x_j, x_i) / λT < 1:  α_i ← α_i + 1,
 
-    which is kernelized Pegasos as Shalev-Shwartz et al. (2011) print it in their figure 3 (with
-    y_j in the sum, as in their text). The samples are passes over TRAIN in random orders, the same
-    for all arms, by `seed`. The kernel is evaluated when it is needed and never stored: distances
-    serve all arms, and κ all of one γ.
+    which is kernelized Pegasos as in figure 3 of Shalev-Shwartz et al. (2011), with y_j in the sum
+    as in their text. The samples are passes over TRAIN in random orders, the same for all arms.
+    The kernel is never stored: distances are computed once for all arms, κ once for all arms of
+    one γ.
 
-    The loss is the fraction of VAL on the wrong side, and on none: where the kernel vanishes (from
-    γ‖x − z‖² = 745 on, or 103 in float32) a machine gives 0, and must not win by that. With
-    `sigmoid=s` it is the mean of 1/(1 + exp(s·y·f(x))), which is continuous: the paper's footnote.
-    The test loss is that on TEST.
+    The loss is the fraction of VAL that is not on its own side. Where κ vanishes (from γ‖x − z‖² =
+    745 on, or 103 in float32) a machine gives 0, which counts as wrong. The test loss is that on
+    TEST.
+
+    :param X_train: the rows to learn from.
+    :param y_train: their targets.
+    :param X_val: the rows that give the loss.
+    :param y_val: their targets.
+    :param X_test: the rows that give the test loss; left out, there is none.
+    :param y_test: their targets.
+    :param sigmoid: s, for the loss that is the mean of 1/(1 + exp(s·y·f(x))), which is continuous
+        (the paper's footnote); left out, it is the fraction.
+    :param seed: decides the order of the samples.
+    :param dtype: float64 or float32.
 
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
     >>> y = np.sign(X[:, 0] * X[:, 1])
@@ -76,14 +96,16 @@ class KernelSVM:
     ) -> None:
         self._dtype = float_type(dtype)
         parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
-        signs(parts)
+        require_signs(parts)
         if sigmoid is not None and not sigmoid > 0:
-            raise InvalidArgument(
-                f"sigmoid={sigmoid} will not do: it is how steep the loss is. Give a number of "
-                "more than 0, or leave it out for the 0/1 loss."
+            raise InvalidArgument.of(
+                "sigmoid",
+                sigmoid,
+                "it is how steep the loss is",
+                "Use a number greater than 0, or leave it out for the 0/1 loss",
             )
         self._sigmoid = sigmoid
-        self._seed = whole_number("seed", seed, 0, "what the order of the samples comes from")
+        self._seed = whole_number("seed", seed, 0, "what decides the order of the samples")
         X, y = parts.pop("train")
         # In the order of the first pass, so that points seen so far come first; by columns, so
         # that the distances to many points are computed at once.
@@ -95,46 +117,39 @@ class KernelSVM:
             self.tests = self._tests  # without TEST there is no such method
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Machines:
-        """Machines without points; the arms' seeds are not needed."""
+        """Machines without points. The seeds of the arms are not used."""
         penalties = np.array([setting(config, "lambda", 1e-300) for config in configs])
         gammas = np.array([setting(config, "gamma") for config in configs])
         none = np.zeros((len(penalties), 0), np.int32)
         return Machines(penalties, gammas, none, np.zeros(len(penalties), np.int64))
 
     def train(self, batch: Machines, arms: Sequence[int], pulls: int) -> None:
-        """Arms of one γ side by side, through all samples."""
+        """Train arms of one γ side by side."""
         level, points = common_level(batch.pulls, arms), len(self._y)
         seen = min(level + pulls, points)
-        if batch.counts.shape[1] < seen:  # by more than is needed, so that it is done rarely
+        if batch.counts.shape[1] < seen:  # by more than needed, to do it rarely
             batch.counts = _widened(
                 batch.counts, min(max(seen, 2 * batch.counts.shape[1]), points)
             )
         chosen, gammas, bounds = _by_gamma(batch, arms)
         factors = loaded(batch.counts, chosen, seen, self._y)
+        machines, train = KernelMachines(factors, gammas, bounds), Points(self._columns, self._y)
         penalties, done = batch.penalties[chosen], level
         for number, rows in passes(self._seed, points, level, level + pulls, PIECE):
             begin = done % points
             end = begin + len(rows)
             first = begin - begin % SAMPLES
             blocks = order(self._seed, points, number)[first : end + -end % SAMPLES]
-            pegasos(
-                factors,
-                penalties,
-                gammas,
-                bounds,
-                self._columns,
-                self._y,
-                self._position[blocks],
-                begin - first,
-                end - first,
-                done - begin + first,
+            stretch = Blocks(
+                self._position[blocks], begin - first, end - first, done - begin + first
             )
+            pegasos(machines, penalties, train, stretch)
             done += len(rows)
         unload(factors, batch.counts, chosen, seen, self._y)
         batch.pulls[chosen] += pulls
 
     def losses(self, batch: Machines, arms: Sequence[int]) -> NDArray[np.float64]:
-        """The fractions of VAL on the wrong side, or the means of the sigmoid."""
+        """The fractions of VAL that are not on their side, or the means of the sigmoid."""
         return self._errors(batch, arms, "val")
 
     def _tests(self, batch: Machines, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -145,28 +160,20 @@ class KernelSVM:
         chosen, gammas, bounds = _by_gamma(batch, arms)
         seen = min(int(batch.pulls[chosen].max()), len(self._y))
         factors = loaded(batch.counts, chosen, seen, self._y)
+        machines = KernelMachines(factors, gammas, bounds)
         scales = (self._sigmoid or 0.0) / (
             batch.penalties[chosen] * np.maximum(batch.pulls[chosen], 1)
         )
         totals = np.zeros(len(chosen))
         for begin in range(0, len(y), PIECE):
             rows = slice(begin, begin + PIECE)
-            add_errors(
-                factors,
-                scales,
-                gammas,
-                bounds,
-                self._columns,
-                X[rows],
-                y[rows],
-                totals,
-            )
+            add_errors(machines, scales, self._columns, X[rows], y[rows], totals)
         losses = np.empty(len(chosen))
         losses[_ranks(batch, arms)] = totals / len(y)
         return losses
 
     def take(self, batch: Machines, arm: int) -> Machines:
-        """A copy of its row, as far as the arm itself has seen points."""
+        """A copy of the arm, with the points that it has seen."""
         return Machines(
             batch.penalties[[arm]],
             batch.gammas[[arm]],
@@ -175,7 +182,7 @@ class KernelSVM:
         )
 
     def gather(self, ones: Sequence[Machines]) -> Machines:
-        """Their rows, made equally long."""
+        """The rows of all arms, made equally long."""
         if len(ones) == 1:
             return ones[0]
         seen = max(one.counts.shape[1] for one in ones)
@@ -195,7 +202,7 @@ class KernelSVM:
 
 
 def _in_chunks(columns: Array) -> Array:
-    """Cut after every so many points; the last chunk is filled up with 0."""
+    """Cut into chunks of POINTS points; the last one is filled up with 0."""
     features, points = columns.shape
     whole = np.zeros((features, points + -points % POINTS), columns.dtype)
     whole[:, :points] = columns

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import as_float, whole_number
-from lastarm.batched.arrays import Array, common_level, float_type, signs, tables
-from lastarm.batched.kernels import descent, linear_errors, loss_gradients
+from lastarm.batched.arrays import Array, common_level, float_type, require_signs, tables
+from lastarm.batched.kernels import loss_gradients
 from lastarm.batched.kernels.block_products import BLOCK
+from lastarm.batched.kernels.descent import ModelArrays, SampleArrays, StepArrays, descend
 from lastarm.batched.kernels.descent_few import descend_few
+from lastarm.batched.kernels.linear_errors import count_mistakes, squared_errors
 from lastarm.batched.sample_order import passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
@@ -31,22 +33,22 @@ LOSSES = {
     "squared_error": loss_gradients.SQUARED,
 }
 RATES = ("constant", "invscaling", "optimal", "paper")
-FEW = 24  # models, for whom it pays to take them one by one within a block
-TILE = 2**18  # bytes of weights that stay close to the processor while it goes through the rows
+FEW = 24  # models; fewer are faster when each goes through a block alone
+TILE = 2**18  # bytes of weights that stay in the processor's cache while it goes through the rows
 
 
 class Rule(NamedTuple):
-    """How a model descends; the names are scikit-learn's.
+    """How a model descends; the names and their meaning are scikit-learn's.
 
-    With t steps before it, a step is of length η:
+    A step is against the gradient of the loss + alpha/2 ‖w‖², where the squared error counts half.
+    With t steps before it, its length η is:
 
     - "constant": eta0;
     - "invscaling": eta0 / (t + 1)^power_t;
     - "optimal": 1 / (alpha · (t₀ + t)), where 1 / (alpha · t₀) = alpha^(−1/4);
     - "paper": eta0 / √(2 + t).
 
-    It is against the gradient of the loss + alpha/2 ‖w‖². The squared error counts half. Where
-    η·alpha > 1 the weights become 0 before the rest of the step; but not in the paper's.
+    If η·alpha > 1 the penalty sets the weights to 0, except with "paper".
     """
 
     loss: str = "squared_error"
@@ -57,33 +59,34 @@ class Rule(NamedTuple):
     fit_intercept: bool = True
 
     def checked(self) -> Rule:
-        """The same, if it can be followed."""
-        if self.loss not in LOSSES or self.learning_rate not in RATES:
-            raise InvalidArgument(
-                f"loss={self.loss!r}, learning_rate={self.learning_rate!r} will not do: give a "
-                f"loss of {', '.join(LOSSES)}, and a learning rate of {', '.join(RATES)}."
-            )
-        least = {"alpha": 0.0, "eta0": 0.0, "power_t": -inf}
-        for name, low in least.items():
-            if not low <= as_float(getattr(self, name)) < inf:
-                raise InvalidArgument(
-                    f"{name}={getattr(self, name)!r} will not do: give a number"
-                    f"{' of at least 0' if low == 0 else ''}."
+        """The same rule, if every value is valid."""
+        for name, known in (("loss", tuple(LOSSES)), ("learning_rate", RATES)):
+            if (value := getattr(self, name)) not in known:
+                raise InvalidArgument.of(
+                    name, value, f"the kernel knows {', '.join(known)}", "Use one of these"
+                )
+        for name, low in {"alpha": 0.0, "eta0": 0.0, "power_t": -inf}.items():
+            if not low <= as_float(value := getattr(self, name)) < inf:
+                bound = " of at least 0" if low == 0 else ""
+                raise InvalidArgument.of(
+                    name, value, f"it is a finite number{bound}", "Use such a number"
                 )
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InvalidArgument(
-                f"fit_intercept={self.fit_intercept!r} will not do: give True or False."
+            raise InvalidArgument.of(
+                "fit_intercept", self.fit_intercept, "it is a truth value", "Use True or False"
             )
         if self.learning_rate == "optimal" and not self.alpha > 0:
-            raise InvalidArgument(
-                f"alpha={self.alpha!r} will not do with the learning rate 'optimal', which is "
-                "computed from it: give a number of more than 0."
+            raise InvalidArgument.of(
+                "alpha",
+                self.alpha,
+                "the learning rate 'optimal' is computed from it",
+                "Use a number greater than 0, or another learning rate",
             )
         return self
 
     @property
     def pace(self) -> tuple[float, float, float, float]:
-        """a, b, c, d: η is (a + b·f)/(c + d·t), where f is what `falls` says of t."""
+        """a, b, c, d: η is (a + b·f)/(c + d·t), where f is t's factor according to `falls`."""
         match self.learning_rate:
             case "constant":
                 return self.eta0, 0, 1, 0
@@ -93,24 +96,24 @@ class Rule(NamedTuple):
 
     @property
     def falls(self) -> float | None:
-        """The power of t + 1 that η falls with, nan in the paper's way, None if it does not."""
+        """The power of t + 1 by which η falls; nan for "paper", None if η has no such factor."""
         return {"invscaling": self.power_t, "paper": nan}.get(self.learning_rate)
 
 
 @dataclass
 class ModelTable:
-    """Models: the weights of each in a row, its intercept, its rule, and its column of targets."""
+    """Linear models: of each a row of weights, the intercept, the rule and the column of Y."""
 
     weights: Array
     intercepts: Array
     rules: list[Rule]
-    which: NDArray[np.int64]
+    target_columns: NDArray[np.int64]
 
     @classmethod
-    def flat(
+    def zeros(
         cls, rules: Sequence[Rule], features: int, dtype: np.dtype, targets: int = 1
     ) -> ModelTable:
-        """Models with weights of 0, one for each rule and each column of targets."""
+        """Models with weights of 0: for each rule, one for each of `targets` columns of Y."""
         models = len(rules) * targets
         return cls(
             np.zeros((models, features), dtype),
@@ -120,42 +123,41 @@ class ModelTable:
         )
 
     def chosen(self, models: Sequence[int] | NDArray[np.int64]) -> ModelTable:
-        """A copy of some of them."""
+        """A copy of some models."""
         at = np.asarray(models)
         return ModelTable(
             self.weights[at],
             self.intercepts[at],
             [self.rules[i] for i in at],
-            self.which[at],
+            self.target_columns[at],
         )
 
     @classmethod
-    def joined(cls, lines: Sequence[ModelTable]) -> ModelTable:
-        """All of them, one after another."""
+    def joined(cls, tables: Sequence[ModelTable]) -> ModelTable:
+        """The models of all tables, one after another."""
         return cls(
-            np.concatenate([line.weights for line in lines]),
-            np.concatenate([line.intercepts for line in lines]),
-            [rule for line in lines for rule in line.rules],
-            np.concatenate([line.which for line in lines]),
+            np.concatenate([table.weights for table in tables]),
+            np.concatenate([table.intercepts for table in tables]),
+            [rule for table in tables for rule in table.rules],
+            np.concatenate([table.target_columns for table in tables]),
         )
 
     @property
     def finite(self) -> NDArray[np.bool_]:
-        """Which of them have not gone beyond all numbers."""
+        """Whether all numbers of a model are finite, for each model."""
         return np.isfinite(self.intercepts) & np.isfinite(self.weights).all(axis=1)
 
-    def put(self, models: Sequence[int] | NDArray[np.int64], lines: ModelTable) -> None:
-        """Change some of them into others."""
+    def put(self, models: Sequence[int] | NDArray[np.int64], trained: ModelTable) -> None:
+        """Replace weights and intercepts of some models."""
         at = np.asarray(models)
-        self.weights[at], self.intercepts[at] = lines.weights, lines.intercepts
+        self.weights[at], self.intercepts[at] = trained.weights, trained.intercepts
 
     def descend(
         self, X: Array, Y: Array, seed: int, begin: int, end: int, threads: int = 1
     ) -> None:
-        """Go through samples `begin` to `end` of the stream of passes over the rows of X.
+        """Train on the samples `begin` to `end` of the stream of passes over the rows of X.
 
-        Blocks begin where a pass does: from there on, whole blocks are the same however the
-        stream was cut before.
+        A pass begins with a new block, so whole blocks are the same however the stream is cut.
         """
         by_loss = sorted(range(len(self.rules)), key=lambda model: self.rules[model].loss)
         size = max(8, TILE // (self.weights.itemsize * X.shape[1]))
@@ -175,67 +177,59 @@ class ModelTable:
                 list(pool.map(go, tiles))
 
     def _descend(self, X: Array, Y: Array, seed: int, begin: int, end: int) -> None:
-        """As `descend`, for models that are sorted by their losses."""
+        """Train models that are sorted by their losses, in this thread."""
         kind, rules = self.weights.dtype, self.rules
         runs = [(loss, len(list(same))) for loss, same in groupby(rule.loss for rule in rules)]
         powers = list(dict.fromkeys(rule.falls for rule in rules if rule.falls is not None))
         columns: dict[float | None, int] = {power: at for at, power in enumerate(powers)}
-        column = np.array([columns.get(rule.falls, 0) for rule in rules], np.uint64)
-        pace = np.array([rule.pace for rule in rules], kind).T.copy()
-        penalties = np.array([rule.alpha for rule in rules], kind)
-        least = np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind)
-        lifts = np.array([rule.fit_intercept for rule in rules], kind)
-        bounds = np.cumsum([0] + [count for _, count in runs]).astype(np.uint64)
-        losses = np.array([LOSSES[loss] for loss, _ in runs])
-        descend = descend_few if len(rules) < FEW else descent.descend
+        models = ModelArrays(
+            self.weights,
+            self.intercepts,
+            self.target_columns,
+            losses=np.array([LOSSES[loss] for loss, _ in runs]),
+            bounds=np.cumsum([0] + [count for _, count in runs]).astype(np.uint64),
+        )
+        steps = StepArrays(
+            pace=np.array([rule.pace for rule in rules], kind).T.copy(),
+            factor_columns=np.array([columns.get(rule.falls, 0) for rule in rules], np.uint64),
+            penalties=np.array([rule.alpha for rule in rules], kind),
+            least=np.array([-inf if rule.learning_rate == "paper" else 0 for rule in rules], kind),
+            lifts=np.array([rule.fit_intercept for rule in rules], kind),
+        )
+        kernel = descend_few if len(rules) < FEW else descend
         done = begin
         for _, rows in passes(seed, len(X), begin, end):
             before = np.arange(done, done + len(rows), dtype=np.float64)
             factors = [_factors(power, before) for power in powers] or [np.ones_like(before)]
-            descend(
-                self.weights,
-                self.intercepts,
-                pace,
-                penalties,
-                least,
-                lifts,
-                self.which,
-                bounds,
-                losses,
-                column,
-                np.stack(factors, axis=1).astype(kind, copy=False),
-                X,
-                Y,
-                rows,
-                done,
-            )
+            table = np.stack(factors, axis=1).astype(kind, copy=False)
+            kernel(models, steps, SampleArrays(X, Y, rows, table, done))
             done += len(rows)
 
     def mean_squared_errors(self, X: Array, Y: Array) -> NDArray[np.float64]:
-        """Of each model, on its column of targets."""
-        return linear_errors.squared_errors(self.weights, self.intercepts, self.which, X, Y) / len(
-            X
-        )
+        """The mean squared error of each model on its column of Y."""
+        columns = self.target_columns
+        return squared_errors(self.weights, self.intercepts, columns, X, Y) / len(X)
 
     def mistakes(self, X: Array, labels: NDArray[np.int64], targets: int) -> NDArray[np.int64]:
-        """How many rows the models of each arm, which follow one another, take for another class.
+        """The number of rows that each arm puts into a wrong class.
 
-        With one model an arm the classes are 0 and 1, and it is for 1 where it is above 0; else
-        the highest of them decides.
+        An arm has `targets` models in a row, and the one with the highest value names the class.
+        If it has only one, the class is 1 where the value is above 0, else 0.
         """
-        return linear_errors.mistakes(self.weights, self.intercepts, X, labels, targets)
+        return count_mistakes(self.weights, self.intercepts, X, labels, targets)
 
 
 def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # then that arm diverges
+    with np.errstate(over="ignore"):  # such an arm diverges
         return 1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power
 
 
 @dataclass
 class LinearArms:
-    """Arms: the models, the pulls so far of each, and the models at their last whole block.
+    """Arms: their models, their models at the end of the last whole block, and their pulls.
 
-    Training goes on from there, so that an arm is the same to the last bit however its pulls came.
+    Training continues from that block, so that an arm is the same to the last bit however its
+    pulls are divided.
     """
 
     models: ModelTable
@@ -244,24 +238,40 @@ class LinearArms:
 
     @property
     def weights(self) -> Array:
-        """A row an arm."""
+        """The weights of the models, a row per arm."""
         return self.models.weights
 
 
 class LinearModels:
     """Linear models w·x + b, each with its own loss, penalty and steps.
 
-    The config may hold `loss`, `alpha`, `learning_rate`, `eta0` and `power_t`, which mean what
-    they do in scikit-learn's SGDRegressor and SGDClassifier (see
-    `lastarm.batched.linear.Rule`); what it does not hold is as given here. There is a step
-    a sample; a pull is `samples_per_pull` of them, by default a pass over TRAIN. Passes are in
-    random orders, the same for all arms, by `seed`.
+    There is one step per sample. Passes over TRAIN are in random orders, the same for all arms.
+    The config of an arm may have `loss`, `alpha`, `learning_rate`, `eta0` and `power_t`; for those
+    that it does not have, the arguments of the same name are used.
 
-    With the loss "squared_error" these are regressions, and the loss of an arm is the mean squared
-    error on VAL. With "hinge", "perceptron", "squared_hinge", "modified_huber" or "log_loss" they
-    are classifiers with targets of −1 and 1, and it is the fraction of VAL on the wrong side; a
-    config of theirs may have "squared_error", too. The test loss is that on TEST. `threads` share
-    the arms among them, and change no number.
+    With the loss "squared_error" the models are regressions, and the loss of an arm is the mean
+    squared error on VAL. With "hinge", "perceptron", "squared_hinge", "modified_huber" or
+    "log_loss" they are classifiers with targets −1 and 1, and it is the fraction of VAL on the
+    wrong side; the configs of classifiers may have "squared_error", too. The test loss is that on
+    TEST.
+
+    :param X_train: the rows to learn from.
+    :param y_train: their targets.
+    :param X_val: the rows that give the loss.
+    :param y_val: their targets.
+    :param X_test: the rows that give the test loss; left out, there is none.
+    :param y_test: their targets.
+    :param loss: the loss, by its name in SGDClassifier of scikit-learn.
+    :param alpha: the factor of the penalty.
+    :param learning_rate: "constant", "invscaling" or "optimal", as in scikit-learn; or "paper",
+        which is eta0 / √(2 + t) after t steps.
+    :param eta0: the length of the first step, or its factor.
+    :param power_t: the power of t by which "invscaling" falls.
+    :param fit_intercept: whether b is learnt; otherwise it is 0.
+    :param samples_per_pull: the number of samples in a pull; by default a pass over TRAIN.
+    :param seed: decides the order of the samples.
+    :param dtype: float64 or float32.
+    :param threads: the number of threads that share the arms. It changes no number.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.sign(X @ [1.0, -1.0])
@@ -296,30 +306,30 @@ class LinearModels:
         self._rule = Rule(loss, alpha, learning_rate, eta0, power_t, fit_intercept).checked()
         parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
         if self._classifies:
-            signs(parts)
+            require_signs(parts)
         self._parts = {name: (X, y[:, None]) for name, (X, y) in parts.items()}
         self._rows = len(parts["train"][0])
         self._per_pull = whole_number(
             "samples_per_pull",
             self._rows if samples_per_pull is None else samples_per_pull,
             1,
-            "how many samples a pull is",
+            "the number of samples in a pull",
         )
-        self._seed = whole_number("seed", seed, 0, "what the order of the samples comes from")
-        self._threads = whole_number("threads", threads, 1, "how many share the work")
+        self._seed = whole_number("seed", seed, 0, "what decides the order of the samples")
+        self._threads = whole_number("threads", threads, 1, "the number of threads")
         if "test" in parts:
             self.tests = self._tests  # without TEST there is no such method
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> LinearArms:
-        """Weights of 0; the arms' seeds are not needed."""
+        """Models with weights of 0. The seeds of the arms are not used."""
         features = self._parts["train"][0].shape[1]
         rules = [self._rule_of(config) for config in configs]
-        flat = ModelTable.flat(rules, features, self._dtype)
-        same = flat.chosen(range(len(rules)))
-        return LinearArms(flat, same, np.zeros(len(rules), np.int64))
+        zeros = ModelTable.zeros(rules, features, self._dtype)
+        same = zeros.chosen(range(len(rules)))
+        return LinearArms(zeros, same, np.zeros(len(rules), np.int64))
 
     def train(self, batch: LinearArms, arms: Sequence[int], pulls: int) -> None:
-        """From the last whole block on: those that follow, and what is left."""
+        """Train from the last whole block on: first whole blocks, then what is left."""
         level, chosen = common_level(batch.pulls, arms), np.asarray(arms)
         begin, end = level * self._per_pull, (level + pulls) * self._per_pull
         models = batch.whole.chosen(chosen)
@@ -342,16 +352,16 @@ class LinearModels:
         if not self._classifies:
             return models.mean_squared_errors(X, Y)
         wrong = models.mistakes(X, (Y[:, 0] > 0).astype(np.int64), targets=1) / len(X)
-        return np.where(models.finite, wrong, np.nan)  # it is neither for one class nor the other
+        return np.where(models.finite, wrong, np.nan)  # infinite weights name no class
 
     def take(self, batch: LinearArms, arm: int) -> LinearArms:
-        """A copy of its models."""
+        """A copy of the arm."""
         return LinearArms(
             batch.models.chosen([arm]), batch.whole.chosen([arm]), batch.pulls[[arm]]
         )
 
     def gather(self, ones: Sequence[LinearArms]) -> LinearArms:
-        """Their models, one after another."""
+        """The models of all arms, one after another."""
         if len(ones) == 1:
             return ones[0]
         return LinearArms(
@@ -374,21 +384,26 @@ class LinearModels:
         return self._rule.loss != "squared_error"
 
     def _rule_of(self, config: Config) -> Rule:
-        if unknown := config.keys() - {"loss", "alpha", "learning_rate", "eta0", "power_t"}:
+        known = ("loss", "alpha", "learning_rate", "eta0", "power_t")
+        if unknown := sorted(config.keys() - set(known)):
             raise InvalidArgument(
-                f"the config {dict(config)!r} has {', '.join(sorted(unknown))}: give loss, alpha, "
-                "learning_rate, eta0 and power_t, or some of them."
+                f"the config {dict(config)!r} has {', '.join(unknown)}: a config has "
+                f"{', '.join(known)} or some of them. Leave out the others.",
+                argument=unknown[0],
+                given=config[unknown[0]],
             )
         rule = self._rule._replace(**config).checked()
         if not self._classifies and rule.loss != self._rule.loss:
-            raise InvalidArgument(
-                f"the config {dict(config)!r} has the loss of a classifier, and these are "
-                'regressions: say what they are by `loss`, such as loss="hinge".'
+            raise InvalidArgument.of(
+                "loss",
+                rule.loss,
+                "it is the loss of a classifier, and these models are regressions",
+                'For classifiers pass such a loss to LinearModels too, as in loss="hinge"',
             )
         return rule
 
     def _whole(self, sample: int) -> int:
-        """Where the block begins that is not over at that sample; a pass begins with a new one."""
+        """The beginning of the block that this sample is in; a pass begins with a new block."""
         return sample - sample % self._rows % BLOCK
 
     def _descend(self, models: ModelTable, begin: int, end: int) -> None:

@@ -18,8 +18,19 @@ class RidgeRegression(LinearModels):
 
         (w·x − y)² + λ‖w‖²,  that is  w ← (1 − 2ηλ) w − 2η (w·x − y) x.
 
-    The samples are passes over TRAIN in random orders, the same for all arms, by `seed`. The loss
-    is the mean squared error on VAL, the test loss that on TEST.
+    The samples are passes over TRAIN in random orders, the same for all arms. The loss is the mean
+    squared error on VAL, the test loss that on TEST.
+
+    :param X_train: the rows to learn from.
+    :param y_train: their targets.
+    :param X_val: the rows that give the loss.
+    :param y_val: their targets.
+    :param X_test: the rows that give the test loss; left out, there is none.
+    :param y_test: their targets.
+    :param step: the factor of η, .01 in the paper.
+    :param seed: decides the order of the samples.
+    :param dtype: float64 or float32.
+    :param threads: the number of threads that share the arms. It changes no number.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = X @ [1.0, -1.0]

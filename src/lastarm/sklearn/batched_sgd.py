@@ -1,4 +1,4 @@
-"""SGDClassifier and SGDRegressor, all settings of a search in one kernel."""
+"""SGDClassifier and SGDRegressor as a batched trainer: all settings of a search in one kernel."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lastarm.trainers.estimators.lesson import Lesson, Randomness
 
 
 class Rows(NamedTuple):
-    """What the kernel reads of a lesson: numbers, and −1 or 1 for every class, or the targets."""
+    """What the kernel reads: numbers, and targets; for a classifier −1 or 1 for each class."""
 
     X: Array
     Y: Array
 
     @classmethod
     def of(cls, lesson: Lesson) -> Rows:
-        """The kernel computes in single precision where the rows are given in it."""
+        """The rows of a lesson, in single precision if they are given in it, else in double."""
         given = np.asarray(lesson.X)
         X = np.ascontiguousarray(given, np.float32 if given.dtype == np.float32 else np.float64)
         if lesson.classes is None:
@@ -40,8 +40,8 @@ class Rows(NamedTuple):
         return cls(X, np.where(np.asarray(lesson.y)[:, None] == against, one, other))
 
 
-class Arm(NamedTuple):
-    """What an arm is, beside its weights."""
+class ArmSettings(NamedTuple):
+    """What an arm is besides its weights."""
 
     config: Config
     seed: int
@@ -49,18 +49,22 @@ class Arm(NamedTuple):
 
 
 @dataclass
-class Group:
-    """Arms: what each is, and for every fold the models of all, those of an arm in a row."""
+class SGDBatch:
+    """Arms, and for every fold the models of all arms, those of one arm side by side."""
 
-    arms: list[Arm]
+    arms: list[ArmSettings]
     folds: list[ModelTable]
 
 
 class BatchedSGD:
-    """The arms of an `Estimator` as a batch, for settings that `why_not` has nothing against.
+    """The arms of an `Estimator` in one batch, if `why_not` finds no reason against it.
 
-    A pass goes over TRAIN in an order that is the same for all arms, drawn from the trainer's
-    seed, or from the `random_state` of theirs. An arm on its own is a genuine estimator, fitted.
+    A pass goes over TRAIN in an order that is the same for all arms. It is drawn from the
+    `random_state` that the arms share, or else from the trainer's seed. An arm on its own is a
+    fitted estimator of scikit-learn.
+
+    :param trainer: the trainer that would train the arms one at a time.
+    :param threads: the number of threads that share the arms. It changes no number.
     """
 
     recorded_as = "LinearTogether"  # its name in journals of version 0.1
@@ -73,23 +77,24 @@ class BatchedSGD:
         self._usual = final_step(estimator).get_params()
         self._classifies = is_classifier(final_step(estimator))
         self._kept: list[Fold] = []
-        self._rows: dict[int, tuple[Fold, Rows, Rows]] = {}  # by the place of the fold
+        self._rows: dict[int, tuple[Fold, Rows, Rows]] = {}  # TRAIN and VAL by the fold's number
 
-    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Group:
-        """Weights of 0."""
-        arms = [Arm(*one, 0) for one in zip(configs, seeds, strict=True)]
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> SGDBatch:
+        """Models with weights of 0. Settings that scikit-learn refuses are refused now."""
+        arms = [ArmSettings(*one, 0) for one in zip(configs, seeds, strict=True)]
         for arm in arms:
             if arm is arms[0] or not _plain(self._settings(arm.config)):
-                self._begun(arm)  # what scikit-learn refuses, it refuses now
+                self._begun(arm)  # scikit-learn checks the settings
         rules = [self._rule(arm) for arm in arms]
         folds = []
         for i, fold in enumerate(self._folds(arms[0])):
             train, _ = self._read(i, fold)
-            folds.append(ModelTable.flat(rules, train.X.shape[1], train.X.dtype, train.Y.shape[1]))
-        return Group(arms, folds)
+            features, targets = train.X.shape[1], train.Y.shape[1]
+            folds.append(ModelTable.zeros(rules, features, train.X.dtype, targets))
+        return SGDBatch(arms, folds)
 
-    def train(self, batch: Group, arms: Sequence[int], pulls: int) -> None:
-        """All arms go through the rows of each fold together."""
+    def train(self, batch: SGDBatch, arms: Sequence[int], pulls: int) -> None:
+        """Train all arms on the rows of one fold after another."""
         (done,) = {batch.arms[arm].pulls for arm in arms}
         first, steps = batch.arms[arms[0]], self._trainer.pulls_per_step
         for i, fold in enumerate(self._folds(first)):
@@ -102,10 +107,10 @@ class BatchedSGD:
         for arm in arms:
             batch.arms[arm] = batch.arms[arm]._replace(pulls=done + pulls)
 
-    def losses(self, batch: Group, arms: Sequence[int]) -> list[Any]:
-        """What VAL says of each, fold by fold; or why an arm has none."""
+    def losses(self, batch: SGDBatch, arms: Sequence[int]) -> list[Any]:
+        """The loss of each arm and its score in each fold; for an arm that has none, the error."""
         count = len(batch.arms)
-        by_fold = [lines.finite.reshape(count, -1).all(axis=1) for lines in batch.folds]
+        by_fold = [models.finite.reshape(count, -1).all(axis=1) for models in batch.folds]
         finite = np.all(by_fold, axis=0)[list(arms)]
         folds = list(enumerate(self._folds(batch.arms[arms[0]])))
         if self._trainer.scoring in (None, "score") and all(self._varied(*fold) for fold in folds):
@@ -121,27 +126,27 @@ class BatchedSGD:
             for one, fit in zip(losses, finite, strict=True)
         ]
 
-    def _scored(self, batch: Group, arm: int) -> list[float] | Exception:
-        """What a scorer says of an arm on its own; it may fail for some."""
+    def _scored(self, batch: SGDBatch, arm: int) -> list[float] | Exception:
+        """The losses of an arm on its own, by its scorer; or the error of the scorer."""
         try:
             return self._trainer.losses(self.take(batch, arm))
         except Exception as error:
             return error
 
-    def take(self, batch: Group, arm: int) -> Trained:
-        """A copy, with genuine models."""
+    def take(self, batch: SGDBatch, arm: int) -> Trained:
+        """A copy of the arm, with fitted models of scikit-learn."""
         config, seed, pulls = batch.arms[arm]
         state = self._begun(batch.arms[arm])
         for i, fold in enumerate(self._folds(batch.arms[arm])):
             rows, _ = self._read(i, fold)
-            lines = batch.folds[i].chosen(_places([arm], rows.Y.shape[1]))
+            weights = batch.folds[i].chosen(_places([arm], rows.Y.shape[1]))
             seen = self._trainer.pulls_per_step * pulls * len(rows.X)
-            _put(final_step(state.models[i]), lines, seen)
+            _put(final_step(state.models[i]), weights, seen)
         return Trained(config, seed, pulls, state.models)
 
-    def gather(self, ones: Sequence[Trained]) -> Group:
-        """Their weights, one after another."""
-        arms = [Arm(one.config, one.seed, one.pulls) for one in ones]
+    def gather(self, ones: Sequence[Trained]) -> SGDBatch:
+        """The weights of all arms, one after another."""
+        arms = [ArmSettings(one.config, one.seed, one.pulls) for one in ones]
         folds = []
         for i in range(len(ones[0].models)):
             models = [final_step(one.models[i]) for one in ones]
@@ -155,33 +160,33 @@ class BatchedSGD:
                     np.tile(np.arange(targets), len(ones)),
                 )
             )
-        return Group(arms, folds)
+        return SGDBatch(arms, folds)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
-        """A model with these settings that has learnt from all rows there are, also VAL."""
+        """A model with these settings that has learnt from all rows, including VAL."""
         model, lesson = self._trainer.begun_on_all_rows(config, seed)
         if why_not_these(lesson.X, lesson.y, classified=self._classifies):
             return self._trainer.on_all_rows(config, seed, pulls)
-        arm, rows = Arm(config, seed, 0), Rows.of(lesson)
+        arm, rows = ArmSettings(config, seed, 0), Rows.of(lesson)
         _begin(final_step(model), lesson, seed)
         features, targets = rows.X.shape[1], rows.Y.shape[1]
-        lines = ModelTable.flat([self._rule(arm)], features, rows.X.dtype, targets)
+        weights = ModelTable.zeros([self._rule(arm)], features, rows.X.dtype, targets)
         seen = lesson.steps * pulls * len(rows.X)
-        lines.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
-        if not lines.finite.all():
+        weights.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
+        if not weights.finite.all():
             raise _overflow()
-        _put(final_step(model), lines, seen)
+        _put(final_step(model), weights, seen)
         return model
 
     def fingerprint(self) -> dict[str, Any]:
-        """That of the trainer, whose arms they are."""
+        """The fingerprint of the trainer, and the name of the kernel."""
         return {"kernel": "linear", **self._trainer.fingerprint()}
 
     def _settings(self, config: Config) -> dict[str, Any]:
         return {name.removeprefix(self._step): value for name, value in config.items()}
 
-    def _rule(self, arm: Arm) -> Rule:
-        """How scikit-learn would let a model with these settings descend."""
+    def _rule(self, arm: ArmSettings) -> Rule:
+        """The kernel's rule for these settings."""
         settings = {**self._usual, **self._settings(arm.config)}
         numbers = {name: float(settings[name]) for name in ("alpha", "eta0", "power_t")}
         rule = Rule(
@@ -193,23 +198,23 @@ class BatchedSGD:
         try:
             rule.checked()
         except InvalidArgument:
-            self._begun(arm)  # it says so in its own way
+            self._begun(arm)  # scikit-learn's own message comes first
             raise
         return rule if settings["penalty"] else rule._replace(alpha=0.0)
 
-    def _order(self, arm: Arm) -> int:
-        """The seed of the order in which rows are seen."""
+    def _order(self, arm: ArmSettings) -> int:
+        """The seed of the order of the rows."""
         own = {**self._usual, **self._settings(arm.config)}["random_state"]
         return self._trainer.seed if own is None else int(own)
 
-    def _folds(self, arm: Arm) -> list[Fold]:
+    def _folds(self, arm: ArmSettings) -> list[Fold]:
         """The folds, which are the same for all arms."""
         if not self._kept:
             self._kept = self._trainer.folds(self._trainer.start(arm.config, arm.seed))
         return self._kept
 
-    def _begun(self, arm: Arm) -> Trained:
-        """An arm as scikit-learn begins it: its models have seen a row, and can take weights."""
+    def _begun(self, arm: ArmSettings) -> Trained:
+        """An arm as scikit-learn starts it. Its models have seen one row and can take weights."""
         state = self._trainer.start(arm.config, arm.seed)
         for model, fold in zip(state.models, self._folds(arm), strict=True):
             if fold.transformers is not None:
@@ -222,7 +227,7 @@ class BatchedSGD:
         return Lesson(fold.X_train, fold.y_train, trainer.classes, trainer.pulls_per_step)
 
     def _read(self, i: int, fold: Fold) -> tuple[Rows, Rows]:
-        """TRAIN and VAL of fold i, read once."""
+        """TRAIN and VAL of fold i, which are kept."""
         if i not in self._rows or self._rows[i][0] is not fold:
             lesson = self._lesson(fold)
             judged = lesson._replace(X=fold.X_validation, y=fold.y_validation)
@@ -231,20 +236,20 @@ class BatchedSGD:
         return train, val
 
     def _varied(self, i: int, fold: Fold) -> bool:
-        """Whether R² is what its formula says: it has other rules for targets that are all one."""
+        """Whether the formula of R² holds: for equal targets scikit-learn has another rule."""
         _, val = self._read(i, fold)
         return self._classifies or bool(np.var(val.Y.astype(np.float64)) > 0)
 
-    def _judged(self, i: int, fold: Fold, batch: Group, arms: Sequence[int]) -> Array:
+    def _judged(self, i: int, fold: Fold, batch: SGDBatch, arms: Sequence[int]) -> Array:
         _, val = self._read(i, fold)
         targets = val.Y.shape[1]
-        lines = batch.folds[i].chosen(_places(arms, targets))
+        models = batch.folds[i].chosen(_places(arms, targets))
         wanted = self._trainer.scoring
         if self._classifies:
             labels = val.Y[:, 0] > 0 if targets == 1 else val.Y.argmax(axis=1)
-            wrong = lines.mistakes(val.X, labels.astype(np.int64), targets) / len(labels)
+            wrong = models.mistakes(val.X, labels.astype(np.int64), targets) / len(labels)
             return wrong if wanted is None else wrong - 1
-        errors = lines.mean_squared_errors(val.X, val.Y)
+        errors = models.mean_squared_errors(val.X, val.Y)
         return errors if wanted is None else errors / np.var(val.Y.astype(np.float64)) - 1
 
 
@@ -253,20 +258,23 @@ def _places(arms: Sequence[int], targets: int) -> NDArray[np.int64]:
 
 
 def _plain(settings: Config) -> bool:
-    """Whether the kernel's rules say all that scikit-learn would of such settings."""
+    """Whether `Rule.checked` refuses all that scikit-learn would refuse of such settings."""
     kinds: dict[str, tuple[type, ...]] = {"fit_intercept": (bool,)}
     kinds |= dict.fromkeys(("loss", "learning_rate"), (str,))
     kinds |= dict.fromkeys(("alpha", "eta0", "power_t"), (float, int, np.float64))
     plain = all(type(value) in kinds.get(name, ()) for name, value in settings.items())
-    return plain and settings.get("eta0", 1) > 0  # a step of 0 would do no harm
+    return plain and settings.get("eta0", 1) > 0  # scikit-learn refuses steps of 0
 
 
 def _overflow() -> ValueError:
-    return ValueError("the weights went beyond all numbers. Scale the rows, or try shorter steps.")
+    return ValueError(
+        "the weights are no longer finite: the steps are too long for these rows. Scale the rows, "
+        "or try shorter steps."
+    )
 
 
 def _begin(model: Any, lesson: Lesson, seed: int) -> None:
-    """Let the model look at its settings and at a row: what it refuses, it refuses now."""
+    """Fit the model to one row: it checks its settings, and can take weights afterwards."""
     row = lesson.X.iloc[:1] if hasattr(lesson.X, "iloc") else lesson.X[:1]
     classes = {} if lesson.classes is None else {"classes": lesson.classes}
     random = Randomness(model, seed)
@@ -275,8 +283,8 @@ def _begin(model: Any, lesson: Lesson, seed: int) -> None:
     random.put_back()
 
 
-def _put(model: Any, lines: ModelTable, seen: int) -> None:
-    """Give these weights to a model that was begun."""
-    model.coef_ = lines.weights.reshape(model.coef_.shape).copy()
-    model.intercept_ = lines.intercepts.astype(model.intercept_.dtype)
+def _put(model: Any, trained: ModelTable, seen: int) -> None:
+    """Give trained weights to a model that has seen a row."""
+    model.coef_ = trained.weights.reshape(model.coef_.shape).copy()
+    model.intercept_ = trained.intercepts.astype(model.intercept_.dtype)
     model.t_ = 1.0 + seen

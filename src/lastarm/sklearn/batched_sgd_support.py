@@ -1,4 +1,7 @@
-"""Whether all arms of a `HalvingSearch` can be trained together, in one kernel."""
+"""Whether all arms of a `HalvingSearch` can be trained in one kernel, by `BatchedSGD`.
+
+This file is read without numba; `batched_sgd` needs it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from lastarm.trainers.estimators import Estimator, final_step
 if TYPE_CHECKING:
     from lastarm.sklearn.batched_sgd import BatchedSGD
 
-# As in `lastarm.batched.linear`, with which numba would come.
+# The same as in `lastarm.batched.linear`, which needs numba.
 LOSSES = ("hinge", "log_loss", "modified_huber", "perceptron", "squared_error", "squared_hinge")
 WANTED: dict[str, tuple[Any, ...]] = {
     "penalty": ("l2", None),
@@ -41,13 +44,13 @@ def batched_sgd_or_reason(
         importlib.import_module("lastarm.batched.kernels.compiled")
     except ImportError as error:
         return str(error)
-    kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # with it comes numba
+    kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # which imports numba
     found: BatchedSGD = kernel.BatchedSGD(trainer, threads)
     return found
 
 
 def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
-    """Why these arms cannot be trained together; None if they can."""
+    """The reason why these arms cannot be trained in one kernel; None if they can."""
     estimator = trainer.estimator
     model = final_step(estimator)
     if type(model) not in (SGDClassifier, SGDRegressor):
@@ -55,7 +58,7 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
     step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
     others = {name for config in configs for name in config if not name.startswith(step)}
     if others or any(name == step[:-2] for config in configs for name in config):
-        return f"{', '.join(sorted(others)) or step[:-2]} is no setting of the last step"
+        return f"{', '.join(sorted(others)) or step[:-2]} is not a setting of the last step"
     losses = LOSSES if type(model) is SGDClassifier else ("squared_error",)
     wanted = {"loss": losses, **WANTED}
     usual, seeds = model.get_params(), []
@@ -70,13 +73,13 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
             return "the kernel knows the learning rate 'optimal' with a penalty only"
         seeds.append(settings["random_state"])
     if not all(seed is None or isinstance(seed, Integral) for seed in seeds):
-        return "their random_state is no number"
+        return "their random_state is not a number"
     if len(set(seeds)) > 1:
-        return "their random states differ, and in the kernel all see the rows in one order"
+        return "their random states differ, but in the kernel all see the rows in one order"
     try:
         folds = trainer.folds(trainer.start(configs[0], 0))
-    except Exception as error:  # whoever trains them will say so, arm by arm
-        return f"they cannot be begun: {error}"
+    except Exception as error:  # each arm will fail with its own error
+        return f"they cannot be started: {error}"
     for fold in folds:
         for rows, targets in (fold[1:3], fold[3:5]):
             if why := why_not_these(rows, targets, classified=type(model) is SGDClassifier):
@@ -85,14 +88,14 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
 
 
 def why_not_these(rows: Any, targets: Any, *, classified: bool) -> str | None:
-    """Why the kernel cannot learn from these rows, or scikit-learn would refuse them."""
+    """The reason why the kernel cannot learn from these rows; None if it can."""
     if hasattr(rows, "tocsr"):
         return "the rows are sparse"
     table = np.asarray(rows)
     if targets is None or np.ndim(targets) != 1:
-        return "there is not one target a row"
+        return "there is not one target per row"
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "biufO":
-        return "the rows are no table of numbers"
+        return "the rows are not a table of numbers"
     kind = np.float32 if table.dtype == np.float32 else np.float64
     try:
         with np.errstate(over="ignore"):
@@ -100,7 +103,7 @@ def why_not_these(rows: Any, targets: Any, *, classified: bool) -> str | None:
             largest = max(-float(numbers.min()), float(numbers.max()))  # nan, if any is
             finite = classified or bool(np.isfinite(np.asarray(targets, kind)).all())
     except (TypeError, ValueError):
-        return "the rows or the targets are no numbers"
+        return "the rows or the targets are not numbers"
     # The kernel multiplies rows with each other.
     if not finite or not largest < np.sqrt(np.finfo(kind).max) / 1e3:
         return "the rows or the targets have numbers that are too large, or nan"

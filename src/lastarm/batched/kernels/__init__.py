@@ -1,9 +1,9 @@
 """The compiled code of the batched trainers, and nothing else: functions that numba compiles.
 
-`compiled` holds the decorators that a kernel is made with. What a caller gives is checked outside,
-by the models; a kernel trusts its arguments.
+`compiled` has the decorators of kernels. Kernels do not check their arguments: the models, which
+are outside of this folder, do. What a kernel takes from its model is a few named tuples of arrays.
 
-numba keeps compiled kernels on the disk and compares the file that a kernel stands in, but not the
-files of the functions that it calls. After a change to a function that kernels of other files
-call, remove the folders `__pycache__`.
+numba keeps compiled kernels on the disk. It notices changes in the file of a kernel, but not in
+the files of the functions that the kernel calls. After such a change remove the `__pycache__` of
+this folder.
 """

@@ -1,4 +1,4 @@
-"""Products of many weights with a block of samples: where linear models spend their time."""
+"""Products of many weights with a block of samples, where linear models spend their time."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
-from lastarm.batched.kernels.simd import glance
 
-BLOCK = 8  # samples that are taken together: as many sums as the processor has room for
-REGISTER = 32  # bytes that it computes with at a time
-LINE = 64  # bytes that come from the memory at a time
-LONG = 4096  # bytes; in longer rows it sees by itself where to go on
+BLOCK = 8  # samples in a block: as many sums as fit into the processor's registers
+REGISTER = 32  # bytes in a register
 
 
 @compiled
-def padded(rows: Array, count: int) -> Array:
-    """`count` rows of 0, as long as those given or a little longer: whole registers."""
-    size = REGISTER // rows.itemsize
-    return np.zeros((count, -(-rows.shape[1] // size) * size), rows.dtype)
+def in_whole_registers(weights: Array) -> tuple[Array, Array]:
+    """A copy of the weights, and rows for a block of samples; both are filled up with 0."""
+    features, size = weights.shape[1], REGISTER // weights.itemsize
+    columns = -(-features // size) * size
+    w = np.zeros((len(weights), columns), weights.dtype)
+    w[:, :features] = weights
+    return w, np.zeros((BLOCK, columns), weights.dtype)
 
 
 @contracted
 def take(X: Array, rows: Array, begin: int, count: int, x: Array) -> None:
-    """Bring the samples of a block together."""
+    """Copy the samples of a block into x."""
     for t in range(count):
         row = rows[begin + t]
         for k in range(X.shape[1]):
@@ -32,18 +32,9 @@ def take(X: Array, rows: Array, begin: int, count: int, x: Array) -> None:
         x[t] = 0
 
 
-@compiled
-def fetch(X: Array, row: int) -> None:
-    """Send for a sample that will be wanted: in a random order the processor cannot guess it."""
-    features = X.shape[1]
-    for k in range(0, min(features, LONG // X.itemsize), LINE // X.itemsize):
-        glance(X, row * features + k)
-    glance(X, row * features + features - 1)  # it may begin within a line, and end in one more
-
-
 @reassociated
 def predict(weights: Array, x: Array, predictions: Array) -> None:
-    """The products of all weights with the samples of a block, eight at a time."""
+    """Multiply all weights with the eight samples of a block."""
     models, features = weights.shape
     for model in range(models):
         w = weights[model]
@@ -70,7 +61,7 @@ def predict(weights: Array, x: Array, predictions: Array) -> None:
 
 @reassociated
 def multiply(x: Array, products: Array) -> None:
-    """The products of each sample with those after it in the block."""
+    """Multiply each sample with those after it in the block."""
     for t in range(BLOCK - 1):
         for later in range(BLOCK - 2, t - 1, -2):
             p = q = x.dtype.type(0)
@@ -82,7 +73,7 @@ def multiply(x: Array, products: Array) -> None:
 
 @reassociated
 def change(weights: Array, x: Array, changes: Array, kept: Array) -> None:
-    """The weights after a block: what is kept of them, and as much of each sample as is said."""
+    """Change the weights after a block: a part is kept, and multiples of the samples are added."""
     models, features = weights.shape
     for model in range(models):
         w, keep = weights[model], kept[model]

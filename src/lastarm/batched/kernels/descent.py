@@ -1,13 +1,15 @@
 """Stochastic gradient descent of many linear models at a time, over the same samples.
 
-The products of all weights with the samples of a block, before the block, are computed together;
-what each step within the block changes about the predictions for the next samples is known from
-the products of the samples with each other; and the weights are changed once a block. That is the
-same descent as step by step, with a third of the trips to the memory, and a model's numbers are
-the same to the last bit whichever models are beside it.
+A block of samples is taken at a time. First, all weights are multiplied with its samples. Then,
+sample by sample, the predictions are corrected for the steps before, which needs only the products
+of the samples with each other. At the end of the block the weights are changed once. This is the
+descent step by step, with a third of the trips to the memory. A model's numbers are the same to
+the last bit whichever models are beside it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +17,12 @@ from lastarm.batched.arrays import Array, Index
 from lastarm.batched.kernels.block_products import (
     BLOCK,
     change,
-    fetch,
+    in_whole_registers,
     multiply,
-    padded,
     predict,
     take,
 )
-from lastarm.batched.kernels.compiled import compiled, contracted
+from lastarm.batched.kernels.compiled import compiled, contracted, takes_named_tuples
 from lastarm.batched.kernels.loss_gradients import (
     HINGE,
     MODIFIED_HUBER,
@@ -36,61 +37,81 @@ from lastarm.batched.kernels.loss_gradients import (
     squared_hinge,
 )
 from lastarm.batched.kernels.powers_of_two import powers
+from lastarm.batched.kernels.prefetch import prefetch_row
 
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 AHEAD = np.uint64(BLOCK)
 
 
-@compiled
-def descend(
-    weights: Array,
-    intercepts: Array,
-    pace: Array,
-    penalties: Array,
-    least: Array,
-    lifts: Array,
-    which: Array,
-    bounds: Array,
-    losses: Array,
-    column: Array,
-    factors: Array,
-    X: Array,
-    Y: Array,
-    rows: Array,
-    done: int,
-) -> None:
-    """One step a sample for every row of `weights`, a model each.
+class ModelArrays(NamedTuple):
+    """Linear models; descending changes their weights and intercepts."""
 
-    Models `bounds[g]` to `bounds[g + 1]` are of one loss. A model's target is the column of `Y`
-    that `which` names. With a, b, c, d as its `pace`, the step that comes after t others is of
-    length (a + b·f)/(c + d·t), where f is in the row of the sample and its `column` of `factors`.
-    A step leaves at least `least` times the weights that were there, and counts `lifts` times for
-    the intercept.
+    weights: Array  # a row per model
+    intercepts: Array
+    target_columns: Array  # the column of Y that each model predicts
+    losses: Array  # the code of the loss of models bounds[g] to bounds[g + 1]
+    bounds: Array
+
+
+class StepArrays(NamedTuple):
+    """The steps of each model.
+
+    With a, b, c, d as its column of `pace`, a step after t others is of length
+    (a + b·f)/(c + d·t), where f is the sample's factor in the model's `factor_columns`.
     """
-    (models, features), kind = weights.shape, weights.dtype
+
+    pace: Array
+    factor_columns: Array
+    penalties: Array
+    least: Array  # the least part of the weights that a step keeps
+    lifts: Array  # how much a step counts for the intercept
+
+
+class SampleArrays(NamedTuple):
+    """What is learnt from: these rows of X and Y, in this order."""
+
+    X: Array
+    Y: Array
+    rows: Array
+    factors: Array  # a row per sample
+    done: int  # the number of samples before these
+
+
+@takes_named_tuples
+@compiled
+def descend(models: ModelArrays, steps: StepArrays, samples: SampleArrays) -> None:
+    """One step per sample for every model."""
+    # Locals, because looking up a field within the loops would cost a tenth.
+    weights, intercepts, target_columns, losses, bounds = models
+    pace, factor_columns, penalties, least, lifts = steps
+    X, Y, rows, factors, done = samples
+    (count, features), kind = weights.shape, weights.dtype
     falling = bool(np.any(pace[3] != 0))
-    w, x = padded(weights, models), padded(weights, BLOCK)
-    w[:, :features] = weights
-    products, predictions = np.empty((BLOCK, BLOCK), kind), np.empty((BLOCK, models), kind)
-    changes, left = np.zeros((BLOCK, models), kind), np.ones((BLOCK, models), kind)
-    kept, eta = np.empty(models, kind), np.empty(models, kind)
-    targets, work = np.empty(models, kind), np.empty(models, kind)
+    w, x = in_whole_registers(weights)
+    products, predictions = np.empty((BLOCK, BLOCK), kind), np.empty((BLOCK, count), kind)
+    changes, left = np.zeros((BLOCK, count), kind), np.ones((BLOCK, count), kind)
+    kept, eta, targets, work = (
+        np.empty(count, kind),
+        np.empty(count, kind),
+        np.empty(count, kind),
+        np.empty(count, kind),
+    )
     for begin in range(0, len(rows), BLOCK):
-        count = min(BLOCK, len(rows) - begin)
-        take(X, rows, begin, count, x)
+        size = min(BLOCK, len(rows) - begin)
+        take(X, rows, begin, size, x)
         multiply(x, products)
         predict(w, x, predictions)
-        for t in range(np.uint64(count)):
+        for t in range(np.uint64(size)):
             sample = np.uint64(begin) + t
-            fetch(X, rows[min(sample + AHEAD, np.uint64(len(rows) - 1))])
+            prefetch_row(X, rows[min(sample + AHEAD, np.uint64(len(rows) - 1))])
             if Y.shape[1] == 1:
                 fill(targets, Y[rows[sample], 0])
             else:
-                pick(targets, Y, rows[sample], which)
+                pick(targets, Y, rows[sample], target_columns)
             if factors.shape[1] == 1:
                 set_lengths(eta, pace, factors[sample, ZEROTH])
             else:
-                pick_lengths(eta, pace, factors, sample, column)
+                pick_lengths(eta, pace, factors, sample, factor_columns)
             if falling:
                 divide_lengths(eta, pace, np.uint64(done) + sample)
             if t & FOURTH:  # several at a time: a loop has its price
@@ -107,8 +128,9 @@ def descend(
                 elif loss in (HINGE, PERCEPTRON):
                     hinge(t, low, high, predictions, targets, eta, changes, loss == HINGE)
                 elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
-                    straight = loss == MODIFIED_HUBER
-                    squared_hinge(t, low, high, predictions, targets, eta, changes, straight)
+                    squared_hinge(
+                        t, low, high, predictions, targets, eta, changes, loss == MODIFIED_HUBER
+                    )
                 else:
                     margins(t, low, high, predictions, targets, work)
                     powers(PER_BIT, work, low, high, work)
@@ -116,59 +138,59 @@ def descend(
             lift(t, changes, lifts, intercepts)
             shrink(t, eta, penalties, least, left)
         fill(kept, 1)
-        settle(np.uint64(count), changes, left, kept)
+        settle(np.uint64(size), changes, left, kept)
         change(w, x, changes, kept)
     weights[:] = w[:, :features]
 
 
-# What follows is done for every sample, so it must not cost more than it has to for few models.
-# No index has a sign: looking whether one is negative would cost as much as all the rest. There
-# are no slices, and one loop a function: else each array's users are counted, at a like price.
+# What follows is done for every sample, so its overhead matters when there are few models.
+# Indices are unsigned: a check whether one is negative would cost as much as all the rest. There
+# are no slices, and one loop per function: otherwise references are counted, at a similar cost.
 
 
 @contracted
 def fill(targets: Array, target: float) -> None:
-    """The target is the same for all."""
+    """Set the same target for all models."""
     for i in range(np.uint64(len(targets))):
         targets[i] = target
 
 
 @contracted
-def pick(targets: Array, Y: Array, row: Index, which: Array) -> None:
-    """Each model has a target of its own."""
+def pick(targets: Array, Y: Array, row: Index, columns: Array) -> None:
+    """Set the target of each model from its column."""
     for i in range(np.uint64(len(targets))):
-        targets[i] = Y[row, which[i]]
+        targets[i] = Y[row, columns[i]]
 
 
 @contracted
 def set_lengths(eta: Array, pace: Array, factor: float) -> None:
-    """How long the next step of each model is: a + b·f."""
+    """Set the length of the next step of each model to a + b·f, with one factor f for all."""
     for i in range(np.uint64(len(eta))):
         eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * factor
 
 
 @contracted
 def pick_lengths(eta: Array, pace: Array, factors: Array, sample: Index, column: Array) -> None:
-    """The same, where models have other factors."""
+    """Set the lengths to a + b·f, with the factor f of each model."""
     for i in range(np.uint64(len(eta))):
         eta[i] = pace[ZEROTH, i] + pace[FIRST, i] * factors[sample, column[i]]
 
 
 @contracted
 def divide_lengths(eta: Array, pace: Array, turn: Index) -> None:
-    """Over c + d·t."""
+    """Divide the lengths by c + d·t."""
     t = eta.dtype.type(turn)
     for i in range(np.uint64(len(eta))):
         eta[i] /= pace[SECOND, i] + pace[THIRD, i] * t
 
 
-# Before sample t there were others in the block. The step for sample u left a part of what had
-# been there, and changed the weights by some of sample u.
+# The next three correct the prediction for sample t by earlier steps of the block. The step for
+# sample u kept a part of the weights, `left`, and added a multiple of sample u, `changes`.
 
 
 @contracted
 def after_four(t: Index, predictions: Array, products: Array, changes: Array, left: Array) -> None:
-    """What is predicted for sample t after the first four steps of the block."""
+    """Correct the prediction for sample t by the first four steps."""
     a, b = products[ZEROTH, t], products[FIRST, t]
     c, d = products[SECOND, t], products[THIRD, t]
     for i in range(np.uint64(predictions.shape[1])):
@@ -182,7 +204,7 @@ def after_four(t: Index, predictions: Array, products: Array, changes: Array, le
 def after_two(
     t: Index, u: Index, predictions: Array, products: Array, changes: Array, left: Array
 ) -> None:
-    """After steps u and u + 1."""
+    """Correct it by steps u and u + 1."""
     v = u + FIRST
     a, b = products[u, t], products[v, t]
     for i in range(np.uint64(predictions.shape[1])):
@@ -194,7 +216,7 @@ def after_two(
 def after_one(
     t: Index, u: Index, predictions: Array, products: Array, changes: Array, left: Array
 ) -> None:
-    """After step u."""
+    """Correct it by step u."""
     a = products[u, t]
     for i in range(np.uint64(predictions.shape[1])):
         predictions[t, i] = predictions[t, i] * left[u, i] + a * changes[u, i]
@@ -202,21 +224,21 @@ def after_one(
 
 @contracted
 def add(t: Index, predictions: Array, intercepts: Array) -> None:
-    """The intercepts."""
+    """Add the intercepts."""
     for i in range(np.uint64(len(intercepts))):
         predictions[t, i] += intercepts[i]
 
 
 @contracted
 def lift(t: Index, changes: Array, lifts: Array, intercepts: Array) -> None:
-    """The intercepts change too, where there are any."""
+    """Change the intercepts of the models that learn one."""
     for i in range(np.uint64(len(lifts))):
         intercepts[i] += lifts[i] * changes[t, i]
 
 
 @contracted
 def shrink(t: Index, eta: Array, penalties: Array, least: Array, left: Array) -> None:
-    """What the penalty leaves of all that was there before."""
+    """Set the part of the weights that the penalty keeps."""
     one = eta.dtype.type(1)
     for i in range(np.uint64(len(eta))):
         left[t, i] = max(least[i], one - eta[i] * penalties[i])
@@ -224,7 +246,7 @@ def shrink(t: Index, eta: Array, penalties: Array, least: Array, left: Array) ->
 
 @contracted
 def settle(count: Index, changes: Array, left: Array, kept: Array) -> None:
-    """What is left of each change when the block ends, and of the weights before it."""
+    """Compute the part of each change, and of the weights, that is left when the block ends."""
     for back in range(FIRST, count + FIRST):
         t = count - back
         for i in range(np.uint64(len(kept))):

@@ -1,7 +1,7 @@
-"""The same descent for few models: one at a time within a block, to the same last bit.
+"""The descent of few linear models, with the same numbers to the last bit as in `descent`.
 
-What a step changes about the predictions for the next samples of the block is put into all eight
-of them at once, where `descent` does the like for many models at once.
+Within a block, `descent` takes one sample for many models at once. Here, a step corrects the
+predictions of one model for all eight samples of the block at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from lastarm.batched.arrays import Array, Index
 from lastarm.batched.kernels.block_products import (
     BLOCK,
     change,
-    fetch,
+    in_whole_registers,
     multiply,
-    padded,
     predict,
     take,
 )
-from lastarm.batched.kernels.compiled import contracted
+from lastarm.batched.kernels.compiled import contracted, takes_named_tuples
+from lastarm.batched.kernels.descent import ModelArrays, SampleArrays, StepArrays
 from lastarm.batched.kernels.loss_gradients import (
     HINGE,
     LARGEST,
@@ -31,53 +31,39 @@ from lastarm.batched.kernels.loss_gradients import (
     SQUARED_HINGE,
 )
 from lastarm.batched.kernels.powers_of_two import power, power_single
+from lastarm.batched.kernels.prefetch import prefetch_row
 
 
+@takes_named_tuples
 @contracted
-def descend_few(
-    weights: Array,
-    intercepts: Array,
-    pace: Array,
-    penalties: Array,
-    least: Array,
-    lifts: Array,
-    which: Array,
-    bounds: Array,
-    losses: Array,
-    column: Array,
-    factors: Array,
-    X: Array,
-    Y: Array,
-    rows: Array,
-    done: int,
-) -> None:
-    """As `descend`, which says what the arguments are."""
-    models, features = weights.shape
-    kind = weights.dtype
-    w, x = padded(weights, models), padded(weights, BLOCK)
-    w[:, :features] = weights
+def descend_few(models: ModelArrays, steps: StepArrays, samples: SampleArrays) -> None:
+    """One step per sample for every model, as `descend` does it."""
+    weights, intercepts, target_columns, losses, bounds = models
+    pace, factor_columns, penalties, least, lifts = steps
+    X, Y, rows, factors, done = samples
+    (count, features), kind = weights.shape, weights.dtype
+    w, x = in_whole_registers(weights)
     products = np.zeros((BLOCK, BLOCK), kind)
-    predictions = np.empty((models, BLOCK), kind)
-    changes, left = np.zeros((models, BLOCK), kind), np.ones((models, BLOCK), kind)
-    kept = np.empty(models, kind)
-    loss = np.empty(models, np.int64)
+    predictions = np.empty((count, BLOCK), kind)
+    changes, left = np.zeros((count, BLOCK), kind), np.ones((count, BLOCK), kind)
+    kept, loss = np.empty(count, kind), np.empty(count, np.int64)
     for g in range(len(losses)):
         loss[bounds[g] : bounds[g + 1]] = losses[g]
     for begin in range(0, len(rows), BLOCK):
-        count = min(BLOCK, len(rows) - begin)
-        take(X, rows, begin, count, x)
+        size = min(BLOCK, len(rows) - begin)
+        take(X, rows, begin, size, x)
         multiply(x, products)
         predict(w, x, predictions.T)
-        for t in range(count):
+        for t in range(size):
             sample = begin + t
-            fetch(X, rows[min(sample + BLOCK, len(rows) - 1)])
+            prefetch_row(X, rows[min(sample + BLOCK, len(rows) - 1)])
             turn = kind.type(done + sample)
-            for i in range(models):
-                eta = pace[0, i] + pace[1, i] * factors[sample, column[i]]
+            for i in range(count):
+                eta = pace[0, i] + pace[1, i] * factors[sample, factor_columns[i]]
                 if pace[3, i] != 0:
                     eta /= pace[2, i] + pace[3, i] * turn
                 p = predictions[i, t] + intercepts[i]
-                y = Y[rows[sample], which[i]]
+                y = Y[rows[sample], target_columns[i]]
                 if loss[i] == LOG:
                     z = abs(p * y)
                     if weights.itemsize == 8:
@@ -92,9 +78,9 @@ def descend_few(
                 remains = max(least[i], kind.type(1) - eta * penalties[i])
                 changes[i, t], left[i, t] = c, remains
                 carry(i, t, predictions, products, c, remains)
-        for i in range(models):
+        for i in range(count):
             keep = kind.type(1)
-            for t in range(count - 1, -1, -1):
+            for t in range(size - 1, -1, -1):
                 changes[i, t] *= keep
                 keep *= left[i, t]
             kept[i] = keep
@@ -106,7 +92,7 @@ def descend_few(
 def carry(
     i: Index, t: Index, predictions: Array, products: Array, change: float, remains: float
 ) -> None:
-    """What model i predicts for the samples of the block, after its step for sample t."""
+    """Correct the predictions of model i for the block by its step for sample t."""
     p, g, r = predictions, products, remains
     p0, p1 = p[i, 0] * r + g[t, 0] * change, p[i, 1] * r + g[t, 1] * change
     p2, p3 = p[i, 2] * r + g[t, 2] * change, p[i, 3] * r + g[t, 3] * change

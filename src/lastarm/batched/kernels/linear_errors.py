@@ -1,32 +1,36 @@
-"""How wrong many linear models are, over the same rows."""
+"""The errors of many linear models on the same rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.kernels.block_products import BLOCK, padded, predict
+from lastarm.batched.kernels.block_products import BLOCK, in_whole_registers, predict
 from lastarm.batched.kernels.compiled import compiled
 
 
 @compiled
-def squared_errors(weights: Array, intercepts: Array, which: Array, X: Array, Y: Array) -> Array:
-    """The sum of each model's squared errors, over all rows."""
+def squared_errors(weights: Array, intercepts: Array, columns: Array, X: Array, Y: Array) -> Array:
+    """The sum of squared errors of each model on its column of Y."""
     totals = np.zeros(len(weights))
-    w, x, predictions = room(weights)
+    w, x = in_whole_registers(weights)
+    predictions = np.empty((BLOCK, len(weights)), weights.dtype)
     for begin in range(0, len(X), BLOCK):
         for t in range(look(w, intercepts, X, begin, x, predictions)):
             for model in range(len(totals)):
-                error = np.float64(predictions[t, model] - Y[begin + t, which[model]])
+                error = np.float64(predictions[t, model] - Y[begin + t, columns[model]])
                 totals[model] += error * error
     return totals
 
 
 @compiled
-def mistakes(weights: Array, intercepts: Array, X: Array, labels: Array, targets: int) -> Array:
-    """How often the `targets` models of each arm, or its only one, are for another class."""
+def count_mistakes(
+    weights: Array, intercepts: Array, X: Array, labels: Array, targets: int
+) -> Array:
+    """The number of rows for which the `targets` models of an arm name a wrong class."""
     totals = np.zeros(len(weights) // targets, np.int64)
-    w, x, predictions = room(weights)
+    w, x = in_whole_registers(weights)
+    predictions = np.empty((BLOCK, len(weights)), weights.dtype)
     for begin in range(0, len(X), BLOCK):
         for t in range(look(w, intercepts, X, begin, x, predictions)):
             label = labels[begin + t]
@@ -45,16 +49,8 @@ def mistakes(weights: Array, intercepts: Array, X: Array, labels: Array, targets
 
 
 @compiled
-def room(weights: Array) -> tuple[Array, Array, Array]:
-    """The weights in whole registers, and places for a block and for what they say of it."""
-    w = padded(weights, len(weights))
-    w[:, : weights.shape[1]] = weights
-    return w, padded(weights, BLOCK), np.empty((BLOCK, len(weights)), weights.dtype)
-
-
-@compiled
 def look(w: Array, intercepts: Array, X: Array, begin: int, x: Array, predictions: Array) -> int:
-    """Predict for the rows of a block, and say how many they are."""
+    """Predict for the rows of a block; returns the number of rows."""
     count = min(BLOCK, len(X) - begin)
     x[:count, : X.shape[1]] = X[begin : begin + count]
     predict(w, x, predictions)

@@ -1,7 +1,6 @@
-"""What a step changes: −η times the derivative of each model's loss.
+"""What a step changes: −η times the derivative of the loss, for each of many models.
 
-Models `low` to `high` have the same loss, and p is what they predict for sample t, whose target
-is y.
+Models `low` to `high` have the same loss; p is their prediction for sample t, and y its target.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from lastarm.batched.arrays import Array, Index
 from lastarm.batched.kernels.compiled import contracted
 
 PER_BIT = -1 / log(2)
-LARGEST = 1e12  # a gradient beyond this is cut off, as scikit-learn does
+LARGEST = 1e12  # gradients are clipped here, as in scikit-learn
 
 HINGE, PERCEPTRON, SQUARED_HINGE, MODIFIED_HUBER, LOG, SQUARED = range(6)
 
@@ -63,7 +62,7 @@ def squared_hinge(
     changes: Array,
     straight: bool,
 ) -> None:
-    """max(0, 1 − p·y)², or a straight line where it gets steep."""
+    """max(0, 1 − p·y)²; if `straight`, a line where its slope is 4 (modified Huber)."""
     zero, one, two = eta.dtype.type(0), eta.dtype.type(1), eta.dtype.type(2)
     most = two if straight else eta.dtype.type(LARGEST / 2)
     for i in range(low, high):
@@ -76,7 +75,7 @@ def squared_hinge(
 def margins(
     t: Index, low: Index, high: Index, predictions: Array, targets: Array, work: Array
 ) -> None:
-    """|p·y|."""
+    """|p·y|, for `logistic`."""
     for i in range(low, high):
         work[i] = abs(predictions[t, i] * targets[i])
 
@@ -92,7 +91,7 @@ def logistic(
     changes: Array,
     small: Array,
 ) -> None:
-    """log(1 + e^(−p·y)), where e^(−|p·y|) is known."""
+    """log(1 + e^(−p·y)); `small` is e^(−|p·y|)."""
     zero, one = eta.dtype.type(0), eta.dtype.type(1)
     for i in range(low, high):
         y = targets[i]

@@ -1,31 +1,63 @@
-"""The kernels of support vector machines: distances, what κ makes of them, sums, and the steps.
+"""The kernels of support vector machines: distances, κ, sums of κ, and the steps of Pegasos.
 
 Samples are taken in blocks of 8. The sums over all other points are one matrix product for the
-block; points of the block itself, whose α may change within it, are added one by one. Blocks are
-those of the pass, wherever the pulls of a call begin and end: an arm's sums are added in the same
-order whichever arms are beside it, and however its pulls are divided.
+block; the points of the block itself, whose α may change within it, are added one by one. Blocks
+are those of the pass, wherever the pulls of a call begin and end, so an arm's sums are added in
+the same order whichever arms are beside it and however its pulls are divided.
 """
 
 from __future__ import annotations
 
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
+from lastarm.batched.kernels.compiled import compiled, contracted, reassociated, takes_named_tuples
 from lastarm.batched.kernels.powers_of_two import powers
 
-SAMPLES = 8  # in a block: as many sums as stay in registers
-POINTS = 256  # at a time: what κ makes of them and the block stays in the first cache
+SAMPLES = 8  # in a block: as many sums as fit into the processor's registers
+POINTS = 256  # in a chunk: their κ with a block fits into the first cache
 PER_BIT = -1 / log(2)
+
+
+class KernelMachines(NamedTuple):
+    """Arms by their γ; those from bounds[g] to bounds[g + 1] have gammas[g].
+
+    `factors` holds their α_j y_j, chunk by chunk of points, each with a row per arm.
+    """
+
+    factors: Array
+    gammas: Array
+    bounds: Array
+
+
+class Points(NamedTuple):
+    """TRAIN in the order of the first pass: its columns chunk by chunk of points, and labels."""
+
+    columns: Array
+    y: Array
+
+
+class Blocks(NamedTuple):
+    """Whole blocks of a pass, by the positions of their samples in `Points`.
+
+    The samples from `begin` to `end` are the ones to step on, and `done` is the number of pulls
+    before the first block.
+    """
+
+    positions: Array
+    begin: int
+    end: int
+    done: int
 
 
 @contracted
 def distances(x: Array, also: Array, columns: Array, squared: Array, others: Array) -> None:
-    """‖x − z‖² of two samples for all points z, which are given by columns.
+    """‖x − z‖² of two samples x for all points z, which are given by columns.
 
-    Three columns at a time, each number of which serves both samples once it is loaded.
+    Three columns are taken at a time, and each number that is loaded serves both samples.
     """
     for j in range(len(squared)):
         squared[j] = others[j] = 0
@@ -62,7 +94,7 @@ def similarities(gamma: float, squared: Array, similar: Array) -> None:
 def add_products(factors: Array, similar: Array, sums: Array) -> None:
     """Add Σ_j α_j y_j κ(x_j, x) to the sums of one arm for the 8 samples x of a block.
 
-    The sums stay in registers, and a factor that was loaded serves all of them.
+    The sums stay in registers, and each factor that is loaded serves all of them.
     """
     k0, k1, k2, k3 = similar[0], similar[1], similar[2], similar[3]
     k4, k5, k6, k7 = similar[4], similar[5], similar[6], similar[7]
@@ -89,7 +121,7 @@ def add_products(factors: Array, similar: Array, sums: Array) -> None:
 
 @compiled
 def loaded(counts: Array, arms: Array, seen: int, y: Array) -> Array:
-    """The factors α_j y_j of these arms: chunk by chunk of points, each with a row an arm.
+    """The factors α_j y_j of these arms, chunk by chunk of points, each with a row per arm.
 
     The last chunk is filled up with 0.
     """
@@ -105,7 +137,7 @@ def loaded(counts: Array, arms: Array, seen: int, y: Array) -> Array:
 
 @compiled
 def unload(factors: Array, counts: Array, arms: Array, seen: int, y: Array) -> None:
-    """Put α back where it was loaded from."""
+    """Write α back into `counts`."""
     for chunk in range(len(factors)):
         begin, end = chunk * POINTS, min((chunk + 1) * POINTS, seen)
         for row in range(len(arms)):
@@ -116,21 +148,20 @@ def unload(factors: Array, counts: Array, arms: Array, seen: int, y: Array) -> N
 
 @compiled
 def add_similar(
+    machines: KernelMachines,
+    columns: Array,
+    points: int,
     rows: Array,
     low: int,
     high: int,
-    columns: Array,
-    factors: Array,
-    points: int,
-    gammas: Array,
-    bounds: Array,
     work: Array,
     sums: Array,
 ) -> None:
-    """Add Σ_j α_j y_j κ(x_j, x) over so many points to the sums of each arm.
+    """Add Σ_j α_j y_j κ(x_j, x) over the first `points` points to the sums of each arm.
 
-    Of the 8 rows x those from `low` to `high` are meant; the sums for others mean nothing.
+    Only the sums for the rows from `low` to `high` of the 8 are valid.
     """
+    factors, gammas, bounds = machines
     squared, similar = work[0], work[1]
     begin, end = low - low % 2, high + high % 2  # two at a time
     for chunk in range((points + POINTS - 1) // POINTS):
@@ -142,24 +173,13 @@ def add_similar(
                 add_products(factors[chunk, arm], similar, sums[arm])
 
 
+@takes_named_tuples
 @compiled
-def pegasos(
-    factors: Array,
-    penalties: Array,
-    gammas: Array,
-    bounds: Array,
-    columns: Array,
-    y: Array,
-    positions: Array,
-    begin: int,
-    end: int,
-    done: int,
-) -> None:
-    """A step a sample for all arms; `factors` holds their α_j y_j.
-
-    `positions` holds whole blocks of a pass, the samples from `begin` to `end` are the ones to
-    step on, and `done` is the number of pulls before the first block.
-    """
+def pegasos(machines: KernelMachines, penalties: Array, train: Points, blocks: Blocks) -> None:
+    """A step per sample for all arms."""
+    factors, gammas, bounds = machines
+    columns, y = train
+    positions, begin, end, done = blocks
     arms, features = len(penalties), columns.shape[1]
     work = np.zeros((2, SAMPLES, POINTS), y.dtype)
     sums, aside = np.empty((arms, SAMPLES), y.dtype), np.zeros((arms, SAMPLES), y.dtype)
@@ -177,7 +197,7 @@ def pegasos(
                 factors[chunk, arm, j] = 0
         sums.fill(0)
         points = min(done + first, len(y))
-        add_similar(rows, low, high, columns, factors, points, gammas, bounds, work, sums)
+        add_similar(machines, columns, points, rows, low, high, work, sums)
         for sample in range(0, SAMPLES, 2):
             distances(rows[sample], rows[sample + 1], mates, squared[sample], squared[sample + 1])
         for group in range(len(gammas)):
@@ -196,30 +216,23 @@ def pegasos(
                 factors[chunk, arm, j] = aside[arm, sample]
 
 
+@takes_named_tuples
 @compiled
 def add_errors(
-    factors: Array,
-    scales: Array,
-    gammas: Array,
-    bounds: Array,
-    columns: Array,
-    X: Array,
-    y: Array,
-    totals: Array,
+    machines: KernelMachines, scales: Array, columns: Array, X: Array, y: Array, totals: Array
 ) -> None:
-    """Add the errors on some rows to the total of each arm; scales of 0 mean the 0/1 loss."""
+    """Add the errors on these rows to the total of each arm; a scale of 0 means the 0/1 loss."""
+    factors, _, _ = machines
     work, points = np.zeros((2, SAMPLES, POINTS), y.dtype), len(factors) * POINTS
-    sums, rows = (
-        np.empty((len(scales), SAMPLES), y.dtype),
-        np.zeros((SAMPLES, X.shape[1]), y.dtype),
-    )
+    sums = np.empty((len(scales), SAMPLES), y.dtype)
+    rows = np.zeros((SAMPLES, X.shape[1]), y.dtype)
     for first in range(0, len(y), SAMPLES):
         labels = y[first : first + SAMPLES]
         for row in range(len(labels)):
             for k in range(X.shape[1]):
                 rows[row, k] = X[first + row, k]
         sums.fill(0)
-        add_similar(rows, 0, len(labels), columns, factors, points, gammas, bounds, work, sums)
+        add_similar(machines, columns, points, rows, 0, len(labels), work, sums)
         for arm in range(len(scales)):
             for row in range(len(labels)):
                 margin = np.float64(labels[row] * sums[arm, row])

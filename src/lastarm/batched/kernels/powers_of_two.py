@@ -1,4 +1,4 @@
-"""Powers of 2, many at a time: for κ of a kernel machine, and for the slope of the log loss."""
+"""Powers of 2, many at a time: for κ of a kernel machine and for the log loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ONE = np.float32(1)
 
 @contracted
 def powers(factor: float, exponents: Array, low: Index, high: Index, out: Array) -> None:
-    """2^(factor · exponent), which is at most 1, for exponents `low` to `high`, many at once."""
+    """2^(factor · exponent) for the exponents `low` to `high`; it is at most 1."""
     if exponents.itemsize == 8:
         for i in range(low, high):
             out[i] = power(factor * exponents[i])
