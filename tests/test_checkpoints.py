@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -472,6 +473,25 @@ def test_what_a_trainer_left_half_saved_is_cleared_away(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ink"):
         folder.save(Pull(0, 1), [])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("renamed", ["class", "module"])
+def test_a_state_whose_class_has_another_name_by_now_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: str
+) -> None:
+    module = ModuleType("of_an_older_version")
+    exec("class State: pass", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    folder = StateFolder(tmp_path, Counting(), durable=True)
+    saved = folder.save(Pull(0, 1), module.State())
+    assert saved
+    assert isinstance(folder.load(Pull(0, 1), saved), module.State)
+    if renamed == "class":
+        del module.State
+    else:
+        monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(CheckpointLost):
+        folder.load(Pull(0, 1), saved)
 
 
 def test_a_file_that_is_none_is_lost(tmp_path: Path) -> None:

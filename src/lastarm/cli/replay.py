@@ -130,22 +130,20 @@ class Played(NamedTuple):
         return None if self.result.arm is None else self.rows[self.result.arm]
 
 
-class Prices(NamedTuple):
-    """How long pulls and looks are said to take, where a policy decides by that."""
-
-    pull: float
-    look: float
-
-
 class Places(Serial):
     """A runner for rows of a table, whose states need not be kept: each is a place in a row.
 
-    `reached` says how far the arms are known to be. With `prices`, these are told as the times
-    that things took: measured times of look-ups would give another answer every time.
+    `reached` says how far the arms are known to be. `prices`, if given, are told as the seconds
+    that a pull and a look took: measured times would give another answer every time.
     """
 
     def __init__(
-        self, arms: Arms, reached: dict[int, int], *, group: int, prices: Prices | None
+        self,
+        arms: Arms,
+        reached: dict[int, int],
+        *,
+        group: int,
+        prices: tuple[float, float] | None,
     ) -> None:
         super().__init__(arms, group=group)
         self._reached = reached
@@ -164,14 +162,9 @@ class Places(Serial):
         if self._prices is None:
             return told
         a_pull, a_look = self._prices
-        return [
-            event._replace(
-                work=event.work._replace(
-                    train_seconds=event.work.trained * a_pull, loss_seconds=a_look
-                )
-            )
-            for event in told
-        ]
+        works = (event.work for event in told)
+        priced = [w._replace(train_seconds=w.trained * a_pull, loss_seconds=a_look) for w in works]
+        return [event._replace(work=work) for event, work in zip(told, priced, strict=True)]
 
     def state(self, pull: Pull) -> Position:
         """It can always be made."""
@@ -208,7 +201,7 @@ class CurveTable:
         """
         a_pull = self.curves.seconds_per_pull or 1.0
         a_look = a_pull * float(rational("look_cost", look_cost or 0, 0, "what a look costs"))
-        prices = Prices(a_pull, a_look) if policy.measures else None
+        prices = (a_pull, a_look) if policy.measures else None
         rows = self.rows
         in_rounds = isinstance(policy, Rounds)
         if not in_rounds:  # it begins arms one by one, so the file's order must not matter

@@ -89,8 +89,7 @@ class ASHA(Budgeted):
     which pull finishes first, and only the journal says in which order that was. Ties go to the
     lower arm number. A decision is O(log n).
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a level are promoted; a whole number of at least 2.
 

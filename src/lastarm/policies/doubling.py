@@ -54,8 +54,7 @@ class Doubling(InRounds):
     budgets add up to less than 4B′, which is the most that starting anew each time would cost.
     Continuing costs no more than that, and mostly much less, but can exceed 2B′ (docs/theory.md).
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `of`: the policy that is run: successive-halving, successive-rejects or uniform.
 
     Source: Jamieson & Talwalkar (2015), §3, after the figure of Successive Halving.

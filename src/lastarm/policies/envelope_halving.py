@@ -69,8 +69,7 @@ class EnvelopeHalving(HorizonHalving):
     curves it finds better arms with the same looks, on noisy ones slightly worse ones:
     docs/policies.md has the figures.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
     - `seed`: the draw of arms is derived from it.

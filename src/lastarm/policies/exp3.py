@@ -54,8 +54,7 @@ class EXP3(InRounds):
     >>> EXP3(arms=3, budget=100, seed=1).ask(1)
     [Pull(arm=2, upto=1)]
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `seed`: all draws are derived from it.
 
     Source: Auer, Cesa-Bianchi, Freund & Schapire, "The Nonstochastic Multiarmed Bandit Problem"

@@ -85,8 +85,7 @@ class ExponentialGap(Confidence):
     >>> ExponentialGap(arms=3, budget=100).ask(3)
     [Pull(arm=0, upto=33), Pull(arm=1, upto=33), Pull(arm=2, upto=33)]
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the most pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the most pulls over all of them.
     - `delta`: the chance of error that is allowed.
     - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
 

@@ -89,8 +89,7 @@ class HorizonHalving(InRounds):
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
     recommended. The pulls that it would have used raise the next levels.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
     - `seed`: the draw of arms is derived from it.

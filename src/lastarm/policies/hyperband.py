@@ -107,8 +107,7 @@ class Hyperband(InRounds):
     factors of eta until one does. Each bracket draws, by `seed`, arms that no other bracket has
     had. When there are none left, all arms can be drawn again, and continue from where they are.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
     - `seed`: the draw of arms is derived from it.
@@ -175,14 +174,13 @@ class Hyperband(InRounds):
         self, curves: Curves, failures: Mapping[int, Failure], pulls: int
     ) -> str | None:
         """Perhaps its budget was enough for all brackets."""
-        every = [
-            bracket._replace(arms=min(bracket.arms, self.arms))
-            for bracket in brackets(self.max_pulls, self.eta)
-        ]
         if reason := super().nothing_left(curves, failures, pulls):
             return reason
-        enough = sum(bracket.pulls for bracket in every) <= self.budget
-        return "all brackets have been run" if enough else None
+        every = (
+            bracket._replace(arms=min(bracket.arms, self.arms)).pulls
+            for bracket in brackets(self.max_pulls, self.eta)
+        )
+        return "all brackets have been run" if sum(every) <= self.budget else None
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

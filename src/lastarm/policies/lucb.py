@@ -63,8 +63,7 @@ class LUCB(Confidence):
     >>> policy.ask(3)
     [Pull(arm=0, upto=1), Pull(arm=1, upto=1), Pull(arm=2, upto=1)]
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the most pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the most pulls over all of them.
     - `delta`: the chance of error that is allowed.
     - `low`, `high`: the range of the draws whose mean an arm's loss is, if it is known.
 

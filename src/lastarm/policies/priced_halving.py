@@ -35,8 +35,7 @@ class PricedHalving(HorizonHalving):
     If `eta` is given, only the number of arms is chosen. No arm is brought past `max_pulls`. Ties
     go to the lower arm number. The pulls that a failed arm would have used raise the next levels.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms, with what looks cost.
+    - `arms`, `budget`: how many arms there are, and the total of pulls and looks, in pulls.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
     - `seed`: the draw of arms is derived from it.

@@ -43,8 +43,7 @@ class SuccessiveHalving(InRounds):
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
     recommended; the next rung's share of the budget then goes to fewer arms.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
 
     Source: Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter

@@ -58,8 +58,7 @@ class SuccessiveRejects(InRounds):
     Ties go to the lower arm number. An arm that fails or diverges is the one that its phase drops;
     if several do, the next phases drop no arm until the count is right again.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
 
     Source: Audibert & Bubeck, "Best Arm Identification in Multi-Armed Bandits" (COLT 2010),
     figure 3.

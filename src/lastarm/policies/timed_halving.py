@@ -39,8 +39,7 @@ class TimedHalving(HorizonHalving):
     a resumed search makes the same decisions again. But two searches take different times, so the
     promise that every runner gives the same answer does not hold for it.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms, with what looks cost.
+    - `arms`, `budget`: how many arms there are, and the total of pulls and looks, in pulls.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
     - `seed`: the draw of arms is derived from it.

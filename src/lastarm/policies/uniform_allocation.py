@@ -30,8 +30,7 @@ class UniformAllocation(InRounds):
 
     Ties go to the lower arm number; an arm whose loss is not finite is never recommended.
 
-    - `arms`: the number of arms to choose from.
-    - `budget`: the total of pulls over all arms.
+    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
 
     Source: Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
     Optimization" (2015), §3.2.
