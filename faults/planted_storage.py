@@ -149,7 +149,7 @@ PLANTED: tuple[Planted, ...] = (
     ),
     Planted(
         "another search is resumed",
-        partial(nothing_instead_of, journal, "_refuse_another_search"),
+        partial(nothing_instead_of, journal, "refuse_another_search"),
         DRIFTS,
         1,
     ),

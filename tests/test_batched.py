@@ -37,6 +37,7 @@ from lastarm.testing import runner_checks, trainer_checks
 from lastarm.testing.runners import CheckRunner, Drifting, Scripted
 from lastarm.testing.trainers import CheckTrainer
 from lastarm.trainers import Config, RecordedCurves, arm_seed
+from tests.refusals import refused
 
 CLOSE = 1e-9
 
@@ -238,7 +239,7 @@ def test_a_diverging_arm_is_nobody_elses_affair() -> None:
 
 
 def test_the_group_is_a_whole_number() -> None:
-    with pytest.raises(InvalidArgument, match="group=0 will not do"):
+    with refused("group", 0):
         Batched(Arms(Scripted(), [{"script": [0.5]}]), group=0)
 
 
@@ -502,14 +503,19 @@ def test_the_kernel_is_never_stored_as_a_matrix() -> None:
         (lambda: MatrixCompletion([[0, -1, 1]], [[0, 0, 1]]), "number them from 0"),
         (lambda: MatrixCompletion([[0, 0, math.inf]], [[0, 0, 1]]), "nan or inf"),
         (lambda: MatrixCompletion([[0, 0, 1]], [[0, 0, 1]], shrink=2.0), "shrink=2.0"),
-        (lambda: Single(cast(Any, ridge)), "is no batched trainer: it has no start"),
         (lambda: ridge().start([{}], [0]), "has no 'lambda'"),
-        (lambda: completion().start([{"rank": 1.5}], [0]), "rank=1.5 will not do"),
     ],
 )
-def test_what_will_not_do_is_refused_with_the_way_out(make: Any, message: str) -> None:
+def test_what_is_not_valid_is_refused_with_the_way_out(make: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         make()
+
+
+def test_what_is_not_a_batched_trainer_and_a_rank_that_is_not_whole_are_refused() -> None:
+    with refused("batched", ridge):
+        Single(cast(Any, ridge))
+    with refused("rank", 1.5):
+        completion().start([{"rank": 1.5}], [0])
 
 
 def test_without_numba_the_extra_is_named_and_the_contract_is_there() -> None:

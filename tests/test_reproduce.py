@@ -310,7 +310,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     started.send_signal(signal.SIGTERM)
     said, _ = started.communicate(timeout=60)
     assert started.returncode == 128 + signal.SIGTERM
-    assert "The same command goes on" in said
+    assert "The same command continues" in said
     assert not list(cut.glob("*.csv"))
 
     journals = {path: path.read_bytes() for path in cut.rglob("*.jsonl")}

@@ -46,7 +46,8 @@ class ArmStories:
             return "diverged" if arm in self.result.curves else "not seen yet"
         if self._is_open(arm):
             return "not decided"
-        return "not chosen" if self._at_the_end(arm) else "dropped"
+        at_the_end = not self.facts.has_rungs or self._last_seen(arm).last_to_go_on is None
+        return "not chosen" if at_the_end else "dropped"
 
     def sentences(self, arm: int, runner_up: int | None) -> list[str]:
         """The whole story."""
@@ -75,7 +76,12 @@ class ArmStories:
                 place = self._place(arm, "It was dropped at")
             case _:
                 place = self._place(arm, "It came to")
-        return [place, *self._rose(arm), *self._why(arm), *self._how_close(arm)]
+        return [
+            place,
+            *self._rose(arm),
+            *self._why(arm),
+            *([closeness(found)] if (found := self._eliminations.get(arm)) else []),
+        ]
 
     def last_loss(self, arm: int) -> float:
         """The latest that was seen of it; nan if nothing was."""
@@ -185,10 +191,6 @@ class ArmStories:
             return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
         return [f"{went}; {who}, arm {last}, {_compared(mine, rung.losses[last])}"]
 
-    def _how_close(self, arm: int) -> list[str]:
-        found = self._eliminations.get(arm)
-        return [closeness(found)] if found else []
-
     def _undecided(self, arm: int) -> str:
         if arm in self.survivors.under_way:
             return self._under_way(arm)
@@ -223,9 +225,6 @@ class ArmStories:
             return True  # all have another chance
         same = (rung.stretch, rung.bracket) == (newest.stretch, newest.bracket)
         return same and rung.number >= newest.number - 1
-
-    def _at_the_end(self, arm: int) -> bool:
-        return not self.facts.has_rungs or self._last_seen(arm).last_to_go_on is None
 
     def _last_seen(self, arm: int) -> RungOutcome:
         return next(rung for rung in reversed(self.survivors.rungs_of[arm]) if arm in rung.places)

@@ -80,7 +80,7 @@ function settingChart(element, parameter, place) {
     : { nice: false, padding: 8, ...(parameter.kind === "log" ? { type: "log" } : { zero: false }) };
   const colour = { condition: [{ test: isPicked, value: "var(--ink)" },
     { test: `datum.arm === ${won}`, value: "var(--accent)" }], value: "var(--ink)" };
-  return draw(element, `Loss against ${parameter.name}, one point an arm`, {
+  return draw(element, `Loss against ${parameter.name}, one point for each arm`, {
     data: { values }, height: 170,
     params: [...named(options ?? []), ...zoomable(options ? ["y"] : ["x", "y"])],
     mark: { type: "point", filled: true, clip: true, cursor: "pointer" },
