@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(if $(C
 # make pythons PYTHONS='/usr/bin/python3 /opt/python/bin/python3.14'
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo test lint browser format docs bench faults pictures paper clean test-newest pythons constraints installed-dev
+.PHONY: demo test check frameworks lint browser format docs bench faults pictures paper clean test-newest pythons constraints installed-dev
 
 newest = .venv-newest-$(shell $(1) -c 'import platform; print(platform.python_version())')
 
@@ -33,9 +33,18 @@ endef
 demo: $(VENV)/.installed
 	$(BIN)/lastarm demo
 
-# Two files at a time, which is what two cores are for.
+# Three files at a time on two cores, since many tests wait; the longest first (conftest.py), so that none is left at the end.
 test: lint browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+# What takes less than a minute, to run while you work.
+check: lint
+	$(BIN)/python -m pytest --numprocesses 2 tests/test_laws.py tests/test_rooms.py tests/test_import.py
+
+# What needs a package that the core is not tested with, in environments of its own.
+frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
+	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_examples.py
+	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py
 
 # With the newest versions of everything: what has changed in other packages is seen here, on purpose.
 test-newest:
@@ -122,6 +131,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
+	touch $@
+
+.venv-frameworks/.installed: pyproject.toml examples/requirements.txt
+	$(PYTHON) -m venv .venv-frameworks
+	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet -e . -r examples/requirements.txt
 	touch $@
 
 # Dask-ML does not run with today's Dask.

@@ -1,5 +1,6 @@
 """The command, as a person meets it."""
 
+import importlib
 import json
 import math
 import os
@@ -508,11 +509,17 @@ def test_the_demo_tunes_something_real(capsys: pytest.CaptureFixture[str]) -> No
     assert halving["test_error"] < 0.05
 
 
-def test_the_demo_for_people() -> None:
-    shown = subprocess.run([*LASTARM, "demo"], capture_output=True, text=True, check=True)
-    assert shown.stderr == ""
+def test_the_demo_for_people(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("lastarm.cli.demo")
+    monkeypatch.setattr(module, "ARMS", 16)
+    monkeypatch.setattr(module, "BUDGET", 64)
+    assert run("demo") == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
     for words in ("Recommended: arm", "times as many", "uniform", "learning_rate"):
-        assert words in shown.stdout
+        assert words in shown.out
 
 
 def test_output_into_a_closed_pipe_is_no_traceback() -> None:

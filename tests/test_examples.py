@@ -17,11 +17,18 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: str(script.stem))
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, marks=[pytest.mark.frameworks] * (script.stem in NEEDS))
+        for script in SCRIPTS
+    ],
+    ids=lambda script: str(script.stem),
+)
 def test_example(script: Path, tmp_path: Path) -> None:
     needed = NEEDS.get(script.stem)
     if needed and not find_spec(needed):
-        pytest.skip(f"{needed} is not installed")
+        pytest.skip(f"{needed} is not installed: make frameworks")
     run = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
     )

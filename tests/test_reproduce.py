@@ -31,7 +31,7 @@ from lastarm.papers.jamieson2015.experiments import (
     scaled,
     searched,
 )
-from lastarm.papers.jamieson2015.page import Settings, Stopped, command, read
+from lastarm.papers.jamieson2015.page import Settings, Stopped, command
 from lastarm.papers.jamieson2015.traces import AllTheWay
 from lastarm.policies import UniformAllocation
 from lastarm.policies.parts.budgeted import InRounds
@@ -294,28 +294,6 @@ def reproduce(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", *arguments])
     return int(ended.value.code or 0)
-
-
-def test_all_of_the_paper_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "paper"
-    assert reproduce("all", "--quick", "--out", str(out)) == 0
-    page = (out / "README.md").read_text()
-    assert "| claim | paper | ours | data | holds? |" in page
-    keys = {path.stem for path in out.glob("*.json")}
-    for start in ("traces-", "ridge-", "svm-", "completion-", "table1", "theorem", "subsets"):
-        assert any(key.startswith(start) for key in keys), start
-    for key in keys:
-        part = read(out / f"{key}.json")
-        assert part.claims
-        assert part.command.startswith("lastarm reproduce ")
-        assert "--quick" in part.command
-        assert table(out / f"{key}.csv")
-        for figure in part.figures:
-            assert (out / f"{figure}.png").stat().st_size > 10_000
-            assert (out / f"{figure}.svg").read_text().startswith("<?xml")
-        for claim in part.claims:
-            assert claim.claim.replace("|", "\\|") in page
-    assert "ours:" in capsys.readouterr().out
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
