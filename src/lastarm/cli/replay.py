@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import by_options, policy_options, whole
+from lastarm.cli.options import by_options, policy_options, seed_option, whole_option
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
@@ -37,12 +35,8 @@ MOST_SHOWN = 10
 @click.command()
 @click.argument("file")
 @policy_options
-@click.option(
-    "--arms", type=whole, metavar="N", help="Draw N rows by --seed. [default: all of them]"
-)
-@click.option(
-    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
-)
+@whole_option("--arms", help="Draw N rows by --seed. [default: all of them]")
+@seed_option
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
 @click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
@@ -264,15 +258,14 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
 
 def print_comparison(found: list[dict[str, Any]], table: CurveTable, budget: int) -> None:
     """The same as a table for people."""
-    rich = Table(box=box.SIMPLE_HEAD)
-    rich.add_column("policy", no_wrap=True)
-    for heading in ("arm", "loss", "final", "better", "pulls", "looks"):
-        rich.add_column(heading, justify="right", no_wrap=True)
+    headings = ("policy", "arm", "loss", "final", "better", "pulls", "looks")
+    shown = display.table(*headings, no_wrap=True)
+    shown.columns[0].justify = "left"
     for row in found:
         if "error" in row:
             continue
         final = row["final_loss"]
-        rich.add_row(
+        shown.add_row(
             row["policy"],
             f"{row['arm']}",
             f"{row['loss']:.4g}",
@@ -286,7 +279,7 @@ def print_comparison(found: list[dict[str, Any]], table: CurveTable, budget: int
         f"{len(table.rows):,} arms with a budget of {budget:,} pulls, {budget / full:.1%} of "
         f"training all of them to the end."
     )
-    display.console.print(rich)
+    display.console.print(shown)
     display.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
     for row in found:
         if "error" in row:
@@ -341,11 +334,9 @@ def print_audit(found: dict[str, Any]) -> None:
         )
     if found["diverged"]:
         display.say(f"{found['diverged']:,} more failed or diverged.")
-    rich = Table(box=box.SIMPLE_HEAD)
-    for heading in ("arm", "dropped at", "its loss", "had to fall by", "others moved", ""):
-        rich.add_column(heading, justify="right")
+    shown = display.table("arm", "dropped at", "its loss", "had to fall by", "others moved", "")
     for row in eliminations[:MOST_SHOWN]:
-        rich.add_row(
+        shown.add_row(
             f"{row['arm']}",
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
@@ -353,7 +344,7 @@ def print_audit(found: dict[str, Any]) -> None:
             "no arm went on" if row["moved"] is None else f"{row['moved']:.6g}",
             "close" if row["close"] else "",
         )
-    display.console.print(rich)
+    display.console.print(shown)
     if len(eliminations) > MOST_SHOWN:
         display.say(f"… and {len(eliminations) - MOST_SHOWN:,} that were not as close.")
     display.say(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
+from lastarm.cli.options import json_option
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
@@ -35,7 +35,7 @@ MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 @click.option(
     "--top", type=int, default=10, show_default=True, metavar="N", help="Show the best N arms."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     """Show a search: its arms, its rungs and what it has spent.
 
@@ -138,15 +138,13 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
 
 
 def _arms(result: Result, top: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
     best = sorted(
         (arm for arm in result.curves if arm not in result.failures),
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
     )[:top]
     every = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
-    for heading in ("arm", "pulls", "loss"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = display.table("arm", "pulls", "loss", no_wrap=True)
     for name in names:  # a number that is cut off is another number
         table.add_column(escape(clean(name, MOST_SIGNS)), justify="right", overflow="fold")
     if len(every) > len(names):
@@ -195,9 +193,8 @@ def _stretches(result: Result) -> list[dict[str, Any]]:
 
 def _stretches_table(result: Result) -> Table:
     """The stretches of a search that was extended, for people."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss"):
-        table.add_column(heading, justify="right")
+    headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
+    table = display.table(*headings)
     for row in _stretches(result):
         losses = (row["loss"], row["test_loss"])
         table.add_row(

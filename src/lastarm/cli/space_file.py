@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lastarm.cli.options import number
 from lastarm.errors import InvalidArgument
 from lastarm.space import Choice, Integer, LogUniform, Space, Uniform
 
@@ -44,12 +45,12 @@ def domain(name: str, spelled: str) -> Any:
     }
     try:
         if colon and kind == "choice":
-            return Choice(*(_value(option) for option in rest.split(",") if rest))
+            return Choice(*(number(option) for option in rest.split(",") if rest))
         if not colon or kind not in kinds:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
                 raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
-            return _value(spelled)
-        bounds = [_value(bound) for bound in rest.split(":")]
+            return number(spelled)
+        bounds = [number(bound) for bound in rest.split(":")]
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
         return kinds[kind](*bounds)
@@ -120,13 +121,3 @@ def _mapping(table: dict[str, Any]) -> dict[str, Any]:
         name: domain(name, value) if isinstance(value, str) else value
         for name, value in table.items()
     }
-
-
-def _value(text: str) -> Any:
-    """A number if it reads as one, else the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -20,8 +20,9 @@ from lastarm.cli.options import (
     POLICY_ARGUMENTS,
     by_options,
     policy_options,
-    real,
-    whole,
+    seconds_option,
+    seed_option,
+    whole_option,
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
@@ -54,11 +55,9 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--param", "parameters", multiple=True, metavar="NAME=DOMAIN", help="One thing that may vary."
 )
-@click.option("--arms", type=whole, metavar="N", help="How many settings to draw.")
+@whole_option("--arms", help="How many settings to draw.")
 @policy_options
-@click.option(
-    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
-)
+@seed_option
 @click.option(
     "--sampler",
     type=click.Choice(list(SAMPLERS)),
@@ -66,7 +65,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     help=f"Choose later arms by what is known of earlier ones: {', '.join(SAMPLERS)}. "
     "[default: draw all at random]",
 )
-@click.option("--workers", type=whole, metavar="N", help="Worker processes. [default: none]")
+@whole_option("--workers", help="Worker processes. [default: none]")
 @click.option("--journal", type=click.Path(), help="A file to resume from after a crash.")
 @click.option(
     "--checkpoints",
@@ -76,22 +75,15 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
 )
-@click.option(
-    "--seconds",
-    type=real,
-    metavar="S",
-    help="Stop after S seconds; timed-halving plans for S seconds of work.",
+@seconds_option(
+    "--seconds", help="Stop after S seconds; timed-halving plans for S seconds of work."
 )
-@click.option("--pull-seconds", type=real, metavar="S", help="A pull that takes longer fails.")
-@click.option(
+@seconds_option("--pull-seconds", help="A pull that takes longer fails.")
+@seconds_option(
     "--switch-seconds",
-    type=real,
-    metavar="S",
     help="How long moving a state to another worker takes. [default: measured]",
 )
-@click.option(
-    "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again N times."
-)
+@whole_option("--retries", default=0, help="Try a failed pull again N times.")
 @click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")
 @click.option(
     "--recommend",
