@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
-from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation, causes
+from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
+from lastarm.ledger.ledger import causes
 from lastarm.plain import apart, clean, counted, short
 from lastarm.policy import lowest
 from lastarm.trainers import Config, Maximized

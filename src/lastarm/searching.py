@@ -19,7 +19,8 @@ from lastarm.checkpoints import Checkpoints
 from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
 from lastarm.events import Closed, Event, Opened, Pull
 from lastarm.journal import Journal, Unwritten, described_policy, header
-from lastarm.ledger import Ledger, Timesheet
+from lastarm.ledger import Ledger
+from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
 from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy, fresh

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from lastarm.events import Event, Extended, Loss, Pull
-from lastarm.ledger import Ledger, Timesheet
+from lastarm.ledger import Ledger
+from lastarm.ledger.utilisation import Timesheet
 from lastarm.plain import printable
 from lastarm.policy import Policy
 from lastarm.trainers import Config

@@ -15,8 +15,8 @@ from math import ceil, inf, isfinite, log
 from typing import Any
 
 from lastarm.events import Event, Opened
-from lastarm.ledger import Timeline
 from lastarm.ledger.survivors import RungOutcome, Survivors
+from lastarm.ledger.utilisation import Timeline
 from lastarm.plain import LONGEST, clean, counted, duration, finite
 from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.hyperparameters import Parameter, flat, parameters
