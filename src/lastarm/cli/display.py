@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from math import inf, isfinite
@@ -67,11 +68,7 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
     return shown
 
 
-def answer(
-    result: Result,
-    number: Callable[[int], int] = int,
-    longest: float = inf,
-) -> None:
+def answer(result: Result, number: Callable[[int], int] = int, longest: float = inf) -> None:
     """Print the recommendation and what it took; no arm can be trained past `longest` pulls."""
     spent = result.spent
     if result.arm is None:
@@ -112,11 +109,12 @@ def settings(config: Config) -> None:
         say(f"  {escape(plain(name))} = {escape(plain(shown))}")
 
 
-def stopped(again: str | None) -> None:
+def stopped(journal: str | None) -> None:
     """Say that a search was stopped, and how to resume it."""
-    how = "resume" if again else "start over; with --journal it would resume"
-    said = escape(plain(again)) if again else "Run the same command again"
-    say(f"Stopped before the end. {said} to {how}.")
+    how = "Run the same command again to start over; with --journal it would resume"
+    if journal:
+        how = f"{escape(plain(f'lastarm resume {shlex.quote(journal)}'))} to resume"
+    say(f"Stopped before the end. {how}.")
 
 
 def note(sentence: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
@@ -74,13 +73,9 @@ def replay(
     table = CurveTable(file, arms, seed, seconds_per_pull)
     if all_policies:
         if journal or with_audit:
-            option = "--journal" if journal else "--audit"
-            raise InvalidArgument(
-                f"{option} cannot be used with --compare: it is about one search. Leave one of "
-                "the two out.",
-                argument=option,
-                given=journal or with_audit,
-            )
+            option, given = ("--journal", journal) if journal else ("--audit", True)
+            rule = "it is about one search, and --compare about many"
+            raise InvalidArgument.of(option, given, rule, "Leave one of the two out")
         found, stopped_by = compare(table, options)
         if as_json:
             display.print_json({"budget": options["budget"], "policies": found})
@@ -106,7 +101,7 @@ def _print(played: Played, table: CurveTable, journal: str | None) -> None:
     display.console.print(display.rungs(result, rows.__getitem__))
     display.answer(result, rows.__getitem__, longest=table.columns)
     if not result.complete:
-        display.stopped(f"lastarm resume {shlex.quote(journal)}" if journal else None)
+        display.stopped(journal)
 
 
 # The table, and a policy played on it ---------------------------------------------------------

@@ -90,12 +90,8 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
             context.params["budget"] = budget
         if output is not None:
             if "output" not in context.params:
-                raise InvalidArgument(
-                    f"--output {output} is not valid: lastarm {words[0]} has no folder to copy. "
-                    "Leave it out.",
-                    argument="output",
-                    given=output,
-                )
+                rule = f"lastarm {words[0]} has no folder to copy"
+                raise InvalidArgument.of("--output", output, rule, "Leave it out")
             context.params["output"] = output
         elif (given := context.params.get("output")) and Path(given).exists():
             display.note(f"{display.plain(given)} exists already, and stays as it is.")

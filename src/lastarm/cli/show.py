@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,8 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     path = Path(journal)
     if as_json:
         if watch:
-            raise InvalidArgument(
-                "--json and --watch cannot be used together. Leave one of them out.",
-                argument="json",
-                given=True,
-            )
+            rule = "it cannot be used with --watch"
+            raise InvalidArgument.of("--json", True, rule, "Leave one of the two out")
         display.print_json(_as_json(path, read(path)))
     elif not watch or not display.console.is_terminal:
         for events in _followed(path) if watch else [read(path)]:
@@ -82,7 +78,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
         **result.as_dict(),
         "running": is_held(path),
         "budget": result.budget,
-        "stretches": _stretches(result),
+        "stretches": result.by_stretch(),
         "seed": opened.seed,
         "policy": dict(opened.policy),
         "space": dict(opened.space),
@@ -114,7 +110,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     looks = counted(spent.observations, "look")
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
-        *([_stretches_table(result)] if len(result.stretches) > 1 else []),
+        *([_by_stretch(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
         Text(
@@ -162,40 +158,11 @@ def _arms(result: Result, top: int) -> Table:
     return table
 
 
-def _stretches(result: Result) -> list[dict[str, Any]]:
-    """What each stretch of a search spent, and its answer, if it has one."""
-    sums = [*(stretch.before for stretch in result.stretches), result.spent]
-    return [
-        {
-            "budget": stretch.budget,
-            "pulls": after.pulls - before.pulls,
-            "observations": after.observations - before.observations,
-            "repeated": after.repeated - before.repeated,
-            "complete": stretch.closed is not None,
-            "arm": None,
-            "level": None,
-            "loss": None,
-            "test_loss": None,
-        }
-        | (
-            {
-                "arm": closed.arm,
-                "level": closed.upto,
-                "loss": dict(result.curves.get(closed.arm, [])).get(closed.upto),
-                "test_loss": closed.test_loss,
-            }
-            if (closed := stretch.closed)
-            else {}
-        )
-        for stretch, (before, after) in zip(result.stretches, pairwise(sums), strict=True)
-    ]
-
-
-def _stretches_table(result: Result) -> Table:
+def _by_stretch(result: Result) -> Table:
     """The stretches of a search that was extended, for people."""
     headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
     table = display.table(*headings)
-    for row in _stretches(result):
+    for row in result.by_stretch():
         losses = (row["loss"], row["test_loss"])
         table.add_row(
             f"{row['budget']:,}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -143,10 +142,7 @@ def tune(
             display.say(f"{used}.")
         display.settings(result.config or {})
         if not result.complete:
-            again = (
-                f"lastarm resume {shlex.quote(options['journal'])}" if options["journal"] else None
-            )
-            display.stopped(again)
+            display.stopped(options["journal"])
     code = 0 if output is None else _put(result.state, output)
     return 128 + result.stopped_by if result.stopped_by else code
 
@@ -156,15 +152,14 @@ def _require_free(output: str, program: list[str] | None) -> None:
     path = Path(output)
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if program is None:
-        rule = "only a program has a folder that can be copied. Leave it out"
+        rule, way_out = "only a program has a folder that can be copied", "Leave it out"
     elif os.path.lexists(path):
-        rule = "it exists already, and is not replaced. Name a folder that does not exist yet"
+        rule, way_out = "it exists already, and is not replaced", "Name a new folder"
     elif not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        rule = f"no folder can be made in {above}. Name one that you may write to"
+        rule, way_out = f"no folder can be made in {above}", "Name one that you may write to"
     else:
         return
-    message = f"--output {output} is not valid: {rule}."
-    raise InvalidArgument(message, argument="output", given=output)
+    raise InvalidArgument.of("--output", output, rule, way_out)
 
 
 def _put(state: Any, output: str) -> int:
@@ -209,22 +204,16 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
     assert named is not None
     module, colon, path = named.partition(":")
     if not colon or not path:
-        raise InvalidArgument(
-            f"{named!r} does not name a trainer. Use MODULE:TRAINER, or put -- before a program.",
-            argument="trainer",
-            given=named,
-        )
+        way_out = "Use MODULE:TRAINER, or put -- before a program"
+        raise InvalidArgument.of("trainer", named, "it does not name a trainer", way_out)
     sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
     try:
         found: Any = importlib.import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
     except Exception as error:  # a foreign module may raise anything when it is imported
-        raise InvalidArgument(
-            f"{named!r} cannot be imported: {type(error).__name__}: {error}. Name a module that "
-            "can be imported from here, and a trainer in it.",
-            argument="trainer",
-            given=named,
-        ) from error
+        rule = f"it cannot be imported: {type(error).__name__}: {error}"
+        way_out = "Name a module that can be imported from here, and a trainer in it"
+        raise InvalidArgument.of("trainer", named, rule, way_out) from error
     trainer: AnyTrainer = found
     return trainer
