@@ -14,8 +14,8 @@ from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting
 from lastarm.batched.kernels.factorisation import (
     Factors,
-    Penalty,
     KnownRatings,
+    Penalty,
     mean_squared_error,
     step_on_each,
 )
