@@ -18,7 +18,8 @@ from faults.owners import OWNERS
 from faults.planted import Planted, mutated
 from faults.power import POWER_CUTS
 from faults.refusals import REFUSALS
-from lastarm.checkpoints import Index, StateFolder, folder
+from lastarm.checkpoints import StateFolder, folder
+from lastarm.checkpoints.index import Index
 from lastarm.events import Pull, Saved
 from lastarm.journal import Journal, lock
 from lastarm.journal import file as journal

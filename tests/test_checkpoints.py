@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllocation, search
-from lastarm.checkpoints import Index, StateFolder, folder
+from lastarm.checkpoints import StateFolder, folder
+from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal import read

@@ -31,7 +31,8 @@ from lastarm import (
 from lastarm.errors import AllArmsFailed, CheckpointReplaced, InvalidArgument, OtherSearch
 from lastarm.events import Event, Told
 from lastarm.journal import read
-from lastarm.ledger import Ledger, Timesheet
+from lastarm.ledger import Ledger
+from lastarm.ledger.utilisation import Timesheet
 from lastarm.policies import ASHA, LUCB, POLICIES, Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, go_on

@@ -33,7 +33,7 @@ from lastarm.cli import main
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
 from lastarm.journal import read
-from lastarm.ledger import Timeline
+from lastarm.ledger.utilisation import Timeline
 from lastarm.policies import POLICIES
 from lastarm.report.axes import axis
 from lastarm.report.hyperparameters import parameters

@@ -14,7 +14,7 @@ from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalvin
 from lastarm.errors import ImpossibleValue
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
 from lastarm.journal import read
-from lastarm.ledger import Timesheet, Utilisation
+from lastarm.ledger.utilisation import Timesheet, Utilisation
 from lastarm.trainers import Config
 from tests.refusals import raised
 

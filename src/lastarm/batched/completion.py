@@ -14,8 +14,8 @@ from lastarm.arguments import whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, setting
 from lastarm.batched.kernels.factorisation import (
     Factors,
+    KnownRatings,
     Penalty,
-    Ratings,
     mean_squared_error,
     step_on_each,
 )
@@ -152,7 +152,7 @@ class MatrixCompletion:
         while some := list(islice(stream, PIECES)):
             pieces = [
                 (
-                    Ratings(users[rows], items[rows], ratings[rows]),
+                    KnownRatings(users[rows], items[rows], ratings[rows]),
                     2 * self._step * self._shrink**epoch,
                 )
                 for epoch, rows in some
@@ -224,7 +224,7 @@ class MatrixCompletion:
         }
 
 
-def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> Ratings:
+def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> KnownRatings:
     rows = np.asarray(given, np.float64)
     if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
         raise InvalidArgument(
@@ -249,4 +249,4 @@ def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> Ratings:
             given=given,
         )
     users, items = np.ascontiguousarray(numbers.T).astype(np.int64)
-    return Ratings(users, items, np.ascontiguousarray(rows[:, 2], dtype))
+    return KnownRatings(users, items, np.ascontiguousarray(rows[:, 2], dtype))

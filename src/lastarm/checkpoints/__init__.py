@@ -4,12 +4,11 @@ A state is saved whole or not at all, before the loss that it belongs to counts,
 holds its digest. It is loaded only if it is what was saved, and only if the file is this user's:
 loading may run code. What cannot be loaded is trained again, to the same answer.
 
-Here are the files (`folder`), which of them are kept (`index`), and what a caller can set
-(`settings`). When a state is saved, and what stays in memory, is up to the runners.
+Here are the files (`folder`), and which of them are kept, with what a caller can set (`index`).
+When a state is saved, and what stays in memory, is up to the runners.
 """
 
 from lastarm.checkpoints.folder import StateFolder
-from lastarm.checkpoints.index import Index
-from lastarm.checkpoints.settings import Checkpoints
+from lastarm.checkpoints.index import Checkpoints
 
-__all__ = ["Checkpoints", "Index", "StateFolder"]
+__all__ = ["Checkpoints", "StateFolder"]

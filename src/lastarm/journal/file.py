@@ -13,7 +13,6 @@ import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from stat import S_ISREG
-from types import TracebackType
 from typing import Self
 
 from lastarm.errors import (
@@ -133,12 +132,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

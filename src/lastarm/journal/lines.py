@@ -11,7 +11,6 @@ is ever executed or unpickled.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from hashlib import blake2b
 from operator import index
 from typing import Any, NamedTuple
@@ -53,14 +52,6 @@ def decode(line: bytes) -> Line | None:
         return Line(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None  # whole, but not written by lastarm
-
-
-def event_of(fields: dict[str, Any]) -> Event:
-    """The event that the fields of a line stand for.
-
-    Raises a KeyError, TypeError or ValueError if there is none.
-    """
-    return _READERS[fields["event"]](fields)
 
 
 def fields_of(event: Event) -> dict[str, Any]:
@@ -109,7 +100,52 @@ def _work(work: Work) -> dict[str, Any]:
     return fields | {name: figure for name, figure in moved.items() if figure}  # most have none
 
 
-def _read_work(fields: dict[str, Any]) -> Work:
+def event_of(fields: dict[str, Any]) -> Event:
+    """The event that the fields of a line stand for.
+
+    Raises a KeyError, TypeError or ValueError if there is none.
+    """
+    match fields["event"]:
+        case "pull":
+            return _pull_of(fields)
+        case "loss":
+            metrics = {**fields["metrics"]} if "metrics" in fields else None
+            saved = None
+            if "saved" in fields:
+                digest, size = fields["saved"]
+                saved = Saved(str(digest), index(size))
+            value = float(fields["value"])
+            return Loss(_pull_of(fields), value, _work_of(fields), metrics, saved)
+        case "failure":
+            error, traceback = str(fields["error"]), str(fields["traceback"])
+            whose = bool(fields["retried"]), bool(fields["lost"])
+            return Failure(_pull_of(fields), error, traceback, _work_of(fields), *whose)
+        case "extended":
+            return Extended(index(fields["budget"]))
+        case "closed":
+            arm, upto, trained = (index(fields[name]) for name in ("arm", "upto", "trained"))
+            test_loss = fields["test_loss"]
+            return Closed(arm, upto, None if test_loss is None else float(test_loss), trained)
+        case "opened":
+            return Opened(
+                index(fields["seed"]),
+                {**fields["policy"]},
+                {**fields["space"]},
+                {**fields["trainer"]},
+                {**fields["versions"]},
+                tuple(str(word) for word in fields["command"]),
+                str(fields["folder"]),
+            )
+        case unknown:
+            raise ValueError(f"{unknown!r} is not an event")
+
+
+def _pull_of(fields: dict[str, Any]) -> Pull:
+    config = {**fields["config"]} if "config" in fields else None
+    return Pull(index(fields["arm"]), index(fields["upto"]), config)
+
+
+def _work_of(fields: dict[str, Any]) -> Work:
     return Work(
         index(fields["trained"]),
         float(fields["train_seconds"]),
@@ -119,55 +155,3 @@ def _read_work(fields: dict[str, Any]) -> Work:
         index(fields.get("moves", 0)),
         float(fields.get("move_seconds", 0.0)),
     )
-
-
-def _read_pull(fields: dict[str, Any]) -> Pull:
-    config = {**fields["config"]} if "config" in fields else None
-    return Pull(index(fields["arm"]), index(fields["upto"]), config)
-
-
-def _read_loss(fields: dict[str, Any]) -> Loss:
-    metrics = {**fields["metrics"]} if "metrics" in fields else None
-    saved = None
-    if "saved" in fields:
-        digest, size = fields["saved"]
-        saved = Saved(str(digest), index(size))
-    return Loss(_read_pull(fields), float(fields["value"]), _read_work(fields), metrics, saved)
-
-
-def _read_failure(fields: dict[str, Any]) -> Failure:
-    error, traceback = str(fields["error"]), str(fields["traceback"])
-    whose = bool(fields["retried"]), bool(fields["lost"])
-    return Failure(_read_pull(fields), error, traceback, _read_work(fields), *whose)
-
-
-def _read_extended(fields: dict[str, Any]) -> Extended:
-    return Extended(index(fields["budget"]))
-
-
-def _read_closed(fields: dict[str, Any]) -> Closed:
-    test_loss = fields["test_loss"]
-    test_loss = None if test_loss is None else float(test_loss)
-    return Closed(index(fields["arm"]), index(fields["upto"]), test_loss, index(fields["trained"]))
-
-
-def _read_opened(fields: dict[str, Any]) -> Opened:
-    return Opened(
-        index(fields["seed"]),
-        {**fields["policy"]},
-        {**fields["space"]},
-        {**fields["trainer"]},
-        {**fields["versions"]},
-        tuple(str(word) for word in fields["command"]),
-        str(fields["folder"]),
-    )
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], Event]] = {
-    "opened": _read_opened,
-    "pull": _read_pull,
-    "loss": _read_loss,
-    "failure": _read_failure,
-    "extended": _read_extended,
-    "closed": _read_closed,
-}

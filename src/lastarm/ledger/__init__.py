@@ -5,16 +5,7 @@ and which of them survived (`survivors`), and how busy the workers were (`utilis
 here reads a file, draws or prints.
 """
 
-from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch, causes
-from lastarm.ledger.utilisation import Timeline, Timesheet, Utilisation
+from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch
+from lastarm.ledger.utilisation import Utilisation
 
-__all__ = [
-    "Ledger",
-    "LevelCost",
-    "Spent",
-    "Stretch",
-    "Timeline",
-    "Timesheet",
-    "Utilisation",
-    "causes",
-]
+__all__ = ["Ledger", "LevelCost", "Spent", "Stretch", "Utilisation"]

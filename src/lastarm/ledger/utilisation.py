@@ -182,14 +182,10 @@ class Timeline:
         self.workers = sorted(free, key=lambda name: (len(name), name))  # process 10 after 9
 
     @property
-    def busy_seconds(self) -> float:
-        """Of all workers together."""
-        return sum(stint.until - stint.since for stint in self.stints)
-
-    @property
     def idle_seconds(self) -> float:
         """Of all workers together: mostly they wait for the last arm of a rung."""
-        return max(0.0, len(self.workers) * self.seconds - self.busy_seconds)
+        busy = sum(stint.until - stint.since for stint in self.stints)
+        return max(0.0, len(self.workers) * self.seconds - busy)
 
 
 def _s(seconds: float) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
 
-from lastarm.checkpoints import Index, StateFolder
+from lastarm.checkpoints import StateFolder
+from lastarm.checkpoints.index import Index
 from lastarm.events import Pull, Told
 from lastarm.runners.performer import Task
 from lastarm.runners.states import States

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lastarm.journal import Unwritten
-from lastarm.ledger import Timesheet, Utilisation
+from lastarm.ledger.utilisation import Timesheet, Utilisation
 from lastarm.loop import run
 from lastarm.policy import Policy, fresh
 from lastarm.runners import Arms, Simulated
