@@ -30,21 +30,8 @@ except ImportError as error:
         "matplotlib is needed to draw figures. Install it with pip install 'lastarm[plot]'."
     ) from error
 
-__all__ = [
-    "Axes",
-    "Figure",
-    "LineCollection",
-    "MaxNLocator",
-    "draw",
-    "drawable",
-    "framed_legend",
-    "house",
-    "legend",
-    "log",
-    "mark_end",
-    "sheet",
-    "wide",
-]
+# Of matplotlib, which others import from here, so that its absence is explained in one place.
+__all__ = ["Axes", "Figure", "LineCollection", "MaxNLocator"]
 
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {

@@ -15,7 +15,6 @@ from math import inf, log10, nan
 from typing import NamedTuple
 
 from lastarm.errors import InvalidArgument
-from lastarm.ledger import LevelCost
 from lastarm.plain import duration, short
 from lastarm.report.axes import HUGE
 from lastarm.report.figures.drawing import (
@@ -35,6 +34,7 @@ from lastarm.result import Result
 
 MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture
+FATES = (("went on", PLAIN), ("recommended", ACCENT), ("left behind", PALE), ("failed", DIM))
 MOST_NAMED = 16  # levels; of more, none is named
 
 
@@ -85,20 +85,14 @@ class Plots:
         steps = _steps_of(self._result, most=MOST_BARS)
         with _drawing(ax) as axes:
             left = [0] * len(steps)
-            for label, colour, part in (
-                ("went on", PLAIN, [step.went_on for step in steps]),
-                ("recommended", ACCENT, [step.recommended for step in steps]),
-                ("left behind", PALE, [step.left_behind for step in steps]),
-                ("failed", DIM, [step.failed for step in steps]),
-            ):
+            for place, (label, colour) in enumerate(FATES):
+                part = [step.arms[place] for step in steps]
                 if any(part):
                     axes.barh(range(len(steps)), part, left=left, color=colour, label=label)
                 left = [begun + more for begun, more in zip(left, part, strict=True)]
             most = max([1, *left])
             for place, (step, arms) in enumerate(zip(steps, left, strict=True)):
-                seconds = step.cost.train_seconds + step.cost.loss_seconds
-                took = f"{step.cost.pulls:,} pulls" + (f", {duration(seconds)}" if seconds else "")
-                axes.text(arms + 0.02 * most, place, took, va="center", fontsize="small")
+                axes.text(arms + 0.02 * most, place, step.took, va="center", fontsize="small")
             axes.set_yticks(range(len(steps)), [step.name for step in steps])
             axes.set_ylim(max(len(steps), FEW_BARS) - 0.5, -0.5)
             axes.set_xlim(0, 1.5 * most)
@@ -237,14 +231,11 @@ def _looks(results: Collection[Result]) -> Iterator[Look]:
 
 
 class _Step(NamedTuple):
-    """What became of the arms that were brought to some levels, and what that took."""
+    """What became of the arms that were brought to some levels (`FATES`), and what that took."""
 
     name: str
-    went_on: int
-    recommended: int
-    left_behind: int
-    failed: int
-    cost: LevelCost
+    arms: tuple[int, ...]
+    took: str
 
 
 def _steps_of(result: Result, most: int) -> list[_Step]:
@@ -253,30 +244,24 @@ def _steps_of(result: Result, most: int) -> list[_Step]:
     groups: dict[int, list[int]] = defaultdict(list)
     for level in sorted(result.rungs):
         groups[level.bit_length() if together else level].append(level)
-    of = {level: group for group, levels in groups.items() for level in levels}
-    came: dict[int, set[int]] = defaultdict(set)
-    for arm, curve in result.curves.items():
-        for level, _ in curve:
-            came[of[level]].add(arm)
-    for arm, failure in result.failures.items():
-        came[of[failure.pull.upto]].add(arm)
     reached = {at.arm: at.pulls for at in result.standings()}
-    first = {arm: min(level for level, _ in curve) for arm, curve in result.curves.items()}
+    first = reached | {arm: curve[0][0] for arm, curve in result.curves.items()}
     steps = []
-    for group, levels in groups.items():
-        came[group] |= {arm for arm, level in first.items() if level < levels[0] < reached[arm]}
-        stayed = {arm for arm in came[group] if reached[arm] <= levels[-1]}
-        failed = len(stayed & result.failures.keys())
-        recommended = int(result.arm in stayed)
-        fates = len(came[group]) - len(stayed), recommended, len(stayed) - failed - recommended
-        name = f"{levels[0]:,}" + (f" to {levels[-1]:,}" if len(levels) > 1 else "")
-        rungs = [result.rungs[level] for level in levels]
-        cost = LevelCost(
-            pulls=sum(rung.pulls for rung in rungs),
-            train_seconds=sum(rung.train_seconds for rung in rungs),
-            loss_seconds=sum(rung.loss_seconds for rung in rungs),
+    for levels in groups.values():
+        low, high = levels[0], levels[-1]
+        came = {arm for arm in reached if first[arm] <= high and low <= reached[arm]}
+        stayed = {arm for arm in came if reached[arm] <= high}
+        failed, won = len(stayed & result.failures.keys()), int(result.arm in stayed)
+        costs = [result.rungs[level] for level in levels]
+        seconds = sum(cost.train_seconds + cost.loss_seconds for cost in costs)
+        took = f"{sum(cost.pulls for cost in costs):,} pulls"
+        steps.append(
+            _Step(
+                f"{low:,}" + (f" to {high:,}" if low < high else ""),
+                (len(came) - len(stayed), won, len(stayed) - failed - won, failed),
+                took + (f", {duration(seconds)}" if seconds else ""),
+            )
         )
-        steps.append(_Step(name, *fates, failed, cost))
     return steps
 
 
