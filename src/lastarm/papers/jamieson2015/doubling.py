@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.pseudocode import Outcome
-from lastarm.papers.jamieson2015.theorems import Adversary, Row, played
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
+from lastarm.papers.jamieson2015.theorems import Adversary, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.doubling import doubling
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import successive_halving
-from lastarm.policy import Algorithm, Rounds
+from lastarm.policy import Rounds
 from lastarm.theory import halving_budget, sgd_envelope
 from lastarm.theory.envelopes import Array
 
@@ -50,17 +49,14 @@ def doubling_trick(settings: Settings) -> Part:
     """Pulls spent by doubling, cold and warm, against the least fixed budget that is enough."""
     rows = [measured(instance) for instance in _instances(settings)]
     settings.progress(1, 1)
-    figures.save(figures.doubling(rows), settings.out, "doubling")
     part = Part(
         "doubling",
         "The doubling trick",
         " ".join(TEXT.split()),
         judged(rows),
-        ["doubling"],
-        command("theorems", replace(settings, trials=None)),
+        command=command("theorems", replace(settings, trials=None)),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figures.doubling(rows), rows, settings)
 
 
 def _instances(settings: Settings) -> Iterator[Instance]:
@@ -101,7 +97,9 @@ def measured(instance: Instance) -> Row:
         if needed <= B:
             break
         B *= 2
-    warm = played_warm(n, B, loss)
+    # Up to this budget, each run continues from the one before.
+    runs = doubling(partial(successive_halving, range(n)), n * ceil_log(n, 2), B, lambda: True)
+    warm = played(Rounds(runs), loss)
     return {
         "family": family,
         "n": n,
@@ -124,16 +122,6 @@ def least_enough(instance: Instance) -> int:
         if played(SuccessiveHalving(n, each * rounds), loss).arm != best:
             return (each + 1) * rounds
     return n * rounds
-
-
-def played_warm(n: int, budget: int, loss: Callable[[int, int], float]) -> Outcome:
-    """The runs of the doubling trick up to this budget, each continuing from the one before."""
-
-    def once(B: int) -> Algorithm:
-        return successive_halving(range(n), B)
-
-    runs = doubling(once, n * ceil_log(n, 2), budget, healthy=lambda: True)
-    return played(Rounds(runs), loss)
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
@@ -173,4 +161,4 @@ def judged(rows: Sequence[Row]) -> list[Claim]:
 
 
 def _share(within: Sequence[bool]) -> Holds:
-    return "yes" if all(within) else "in part" if 2 * sum(within) >= len(within) else "no"
+    return verdict(all(within), in_part=2 * sum(within) >= len(within))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from math import nan
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lastarm.papers.jamieson2015.page import Part, Settings, write
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
 
@@ -222,6 +223,14 @@ def penalties(
             log(axes, "x")
         figure.suptitle("Example 4: a linear support vector machine on even and odd digits")
     return figure
+
+
+def publish(part: Part, figure: Figure, rows: Rows, settings: Settings) -> Part:
+    """Write a part: its figure, its table and what the page says about it."""
+    save(figure, settings.out, part.key)
+    part = replace(part, figures=[part.key])
+    write(part, rows, settings.out)
+    return part
 
 
 def save(figure: Figure, out: Path, name: str) -> None:

@@ -12,9 +12,9 @@ from lastarm import LogUniform, Result
 from lastarm.batched.arrays import Array
 from lastarm.papers.jamieson2015 import data, figures
 from lastarm.papers.jamieson2015.comparisons import Curve
-from lastarm.papers.jamieson2015.descent import RIVALS, Models, Row, Table, descend
+from lastarm.papers.jamieson2015.descent import RIVALS, LinearTrainer, Models, Table
 from lastarm.papers.jamieson2015.experiments import scaled, searched
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
 from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
@@ -45,7 +45,7 @@ hold if the change is larger even with these subtracted. In between, and with fe
 trials, it is undecided."""
 
 
-class LinearSVM:
+class LinearSVM(LinearTrainer):
     """Linear classifiers ⟨w, x⟩ without intercept, by Pegasos; the config is `{"theta": θ}`.
 
     With λ = 2θ the objective is λ/2·‖w‖² + the mean of max(0, 1 − y⟨w, x⟩). Sample number t is the
@@ -60,19 +60,16 @@ class LinearSVM:
     def __init__(
         self, train: Table, val: Table, test: Table, *, seed: int, sigmoid: float | None = None
     ) -> None:
-        self._train, self._val, self._test = train, val, test
-        self._seed, self._sigmoid = seed, sigmoid
+        super().__init__(train, seed)
+        self._val, self._test, self._sigmoid = val, test, sigmoid
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Models:
-        """Weights of 0; the arms' seeds are not needed."""
+        """Weights of 0."""
         theta = np.array([config["theta"] for config in configs])
         return Models.begun(theta, self._train[0].shape[1])
 
-    def train(self, batch: Models, arms: Sequence[int], pulls: int) -> None:
-        """Steps of Pegasos."""
-        descend(batch, arms, pulls, (self._train, self._seed), self._step)
-
-    def _step(self, models: Models, x: Array, y: float, t: int) -> None:
+    def step(self, models: Models, x: Array, y: float, t: int) -> None:
+        """A step of Pegasos."""
         inside = y * (models.weights * x).sum(axis=1) < 1
         models.weights *= 1 - 1 / (t + 1)  # their t is one more than ours
         models.weights += (inside * y / (2 * models.chosen * (t + 1)))[:, np.newaxis] * x
@@ -87,14 +84,6 @@ class LinearSVM:
     def tests(self, batch: Models, arms: Sequence[int]) -> Array:
         """The fractions of TEST on the wrong side."""
         return _wrong(batch, arms, self._test)
-
-    def take(self, batch: Models, arm: int) -> Models:
-        """A copy of its row."""
-        return batch.rows([arm])
-
-    def gather(self, ones: Sequence[Models]) -> Models:
-        """Their rows."""
-        return Models.gathered(ones)
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the data, the seed, and how steep the sigmoid is."""
@@ -161,7 +150,6 @@ def linear_svm(settings: Settings) -> Part:
         everyone=float(_errors(rows, every).mean()),
         trials=trials,
     )
-    figures.save(figure, settings.out, "linear-svm")
     part = Part(
         "linear-svm",
         "Example 4: the penalty of a linear support vector machine",
@@ -169,11 +157,9 @@ def linear_svm(settings: Settings) -> Part:
             arms=ARMS, trials=trials, passes=passes, steepest=SIGMOIDS[-1], enough=ENOUGH
         ),
         [not_convex(trained), faster(rows, budgets), footnote(rows, budgets[-1])],
-        ["linear-svm"],
-        command("subsets", settings),
+        command=command("subsets", settings),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figure, rows, settings)
 
 
 def parts_of(table: data.Table, seed: int) -> tuple[Table, Table, Table]:
@@ -220,7 +206,7 @@ def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
         f"not convex in {sum(falls)} of {len(falls)} trials; {min(kinds)} to {max(kinds)} values "
         f"of the error on VAL for {len(curves[0][0])} values of θ",
         "digits",
-        "yes" if any(falls) else "no",
+        verdict(any(falls)),
     )
 
 
@@ -230,7 +216,6 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
     goal = min(uniform.errors)
     theirs, ours = uniform.reaches(goal), halving.reaches(goal)
     ratio = theirs / ours
-    holds: Holds = "yes" if ratio >= 2 else "in part" if ratio > 1 else "no"
     reached = (
         f"does not reach that: {min(halving.errors):.2%} is its lowest"
         if ours == inf
@@ -243,7 +228,7 @@ def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
         f"uniform allocation comes to {goal:.2%} with {theirs:,.0f} samples; Successive Halving "
         f"{reached}",
         "digits",
-        holds,
+        verdict(ratio >= 2, in_part=ratio > 1),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import sqrt
 from statistics import median
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 
 from lastarm.batched.arrays import Array
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.descent import RIVALS, Models, Row, Table, descend
+from lastarm.papers.jamieson2015.descent import RIVALS, LinearTrainer, Models, Table
 from lastarm.papers.jamieson2015.experiments import searched
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
 from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
@@ -39,7 +39,7 @@ of uniform allocation's need divided by halving's is at least 2; "in part" means
 {trials} trials for each q, each with its own data."""
 
 
-class SubsetRegression:
+class SubsetRegression(LinearTrainer):
     """Least squares on a subset of the features; the config is `{"features": [j, …]}`.
 
     With the sample (x, y) after t others the step is w ← w − (w·x − y)x / (c(t + t_0)), where c is
@@ -49,21 +49,18 @@ class SubsetRegression:
     """
 
     def __init__(self, train: Table, val: Table, *, seed: int) -> None:
-        self._train, self._val, self._seed = train, val, seed
-        X, _ = train
+        super().__init__(train, seed)
+        self._val, (X, _) = val, train
         self._c = float(np.linalg.eigvalsh(X.T @ X / len(X))[0])
         self._t_0 = float((X**2).sum(axis=1).max()) / self._c
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Models:
-        """Weights of 0; the arms' seeds are not needed."""
+        """Weights of 0."""
         chosen = np.array([config["features"] for config in configs])
         return Models.begun(chosen, chosen.shape[1])
 
-    def train(self, batch: Models, arms: Sequence[int], pulls: int) -> None:
-        """Steps against the gradient of (w·x − y)²/2."""
-        descend(batch, arms, pulls, (self._train, self._seed), self._step)
-
-    def _step(self, models: Models, x: Array, y: float, t: int) -> None:
+    def step(self, models: Models, x: Array, y: float, t: int) -> None:
+        """Against the gradient of (w·x − y)²/2."""
         seen = x[models.chosen]
         error = (models.weights * seen).sum(axis=1) - y
         models.weights -= (error / (self._c * (t + self._t_0)))[:, np.newaxis] * seen
@@ -74,14 +71,6 @@ class SubsetRegression:
         now = batch.rows(arms)
         errors = np.einsum("rad,ad->ra", X[:, now.chosen], now.weights) - y[:, np.newaxis]
         return np.asarray((errors**2).mean(axis=0))
-
-    def take(self, batch: Models, arm: int) -> Models:
-        """A copy of its row."""
-        return batch.rows([arm])
-
-    def gather(self, ones: Sequence[Models]) -> Models:
-        """Their rows."""
-        return Models.gathered(ones)
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the data, and the seed."""
@@ -105,12 +94,8 @@ def subsets(settings: Settings) -> Part:
         journals = settings.journals / "subsets" / f"q-{q}" / f"trial-{trial}"
         for policy in RIVALS:
             for budget in budgets:
-                found = searched(
-                    trainer,
-                    Configs(arms),
-                    POLICIES[policy](n, budget),
-                    journals / f"{policy}-{budget}.jsonl",
-                )
+                journal = journals / f"{policy}-{budget}.jsonl"
+                found = searched(trainer, Configs(arms), POLICIES[policy](n, budget), journal)
                 assert found.loss is not None
                 rows.append(
                     {"q": q, "trial": trial, "policy": policy, "n": n, "budget": budget}
@@ -118,17 +103,14 @@ def subsets(settings: Settings) -> Part:
                     | {"found": found.arm == best, "loss": round(found.loss, 9)}
                 )
         settings.progress(done, len(games))
-    figures.save(figures.found(rows), settings.out, "subsets")
     part = Part(
         "subsets",
         "Example 1: the best subset of features",
         " ".join(TEXT.format(d=d, D=D, n=n, trials=trials).split()),
         [judged(rows)],
-        ["subsets"],
-        command("subsets", settings),
+        command=command("subsets", settings),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figures.found(rows), rows, settings)
 
 
 def made(D: int, q: float, seed: int) -> tuple[Table, Table]:
@@ -157,12 +139,7 @@ def needed(found: Mapping[int, bool]) -> int | None:
     >>> needed({10: True, 20: False, 40: True, 80: True}), needed({10: True, 20: False})
     (40, None)
     """
-    least = None
-    for budget in sorted(found, reverse=True):
-        if not found[budget]:
-            break
-        least = budget
-    return least
+    return min(takewhile(found.__getitem__, sorted(found, reverse=True)), default=None)
 
 
 def needs(rows: Sequence[Row]) -> dict[tuple[float, int], tuple[int | None, int | None]]:
@@ -187,7 +164,7 @@ def judged(rows: Sequence[Row]) -> Claim:
     if known:
         all_q = [factor for of_q in factors.values() for factor in of_q]
         middle = median(all_q)
-        holds = "yes" if middle >= 2 else "in part" if middle > 1 else "no"
+        holds = verdict(middle >= 2, in_part=middle > 1)
         listed = ", ".join(f"{median(of_q):g} with q = {q}" for q, of_q in factors.items())
         lost = [sum(need is None for need in of) for of in zip(*known.values(), strict=True)]
         ours = (

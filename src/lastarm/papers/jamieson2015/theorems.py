@@ -10,20 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log, log2, nan, sqrt
-from typing import Any
 
 import numpy as np
 
 from lastarm.events import Loss
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command, verdict
 from lastarm.papers.jamieson2015.pseudocode import Outcome
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy, Rounds
 from lastarm.theory import halving_budget, sgd_envelope, uniform_budget
 
-Row = dict[str, Any]
 LATEST = 2**50  # by then all envelopes here have settled
 ALL = 2**31  # the pulls of a round
 SIGMA, DELTA = 1.0, 0.05  # of Example 1
@@ -148,7 +146,6 @@ def budgets_needed(settings: Settings) -> Part:
             ),
         },
     )
-    figures.save(figure, settings.out, "theorem1-and-2")
     slopes = {
         policy: (slope(sizes, measured[policy]), slope(sizes, formulas[policy]))
         for policy in BOUNDS
@@ -166,7 +163,7 @@ def budgets_needed(settings: Settings) -> Part:
             f"slopes {ours[0]:.2f} and {ours[1]:.2f}; at n = {n} uniform needs {ratio:.1f} times "
             "as much",
             "Theorem 3's losses",
-            "yes" if kept else "no",
+            verdict(kept),
         ),
     ]
     part = Part(
@@ -174,11 +171,9 @@ def budgets_needed(settings: Settings) -> Part:
         "Theorems 1 and 2: the budget needed",
         " ".join(BUDGETS_TEXT.split()),
         claims,
-        ["theorem1-and-2"],
-        command("theorems", replace(settings, trials=None)),
+        command=command("theorems", replace(settings, trials=None)),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figure, rows, settings)
 
 
 def last_wrong(policy: str, losses: Adversary, enough: int) -> tuple[int, int]:
@@ -208,14 +203,15 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 def _sufficient(theorem: int, policy: str, rows: Sequence[Row]) -> Claim:
     """A bound is sufficient if the last budget to fail is not above it."""
-    claim = f"Theorem {theorem}: with B > z {policy} returns the best arm"
     wrong = [row["last_wrong"] / row["bound"] for row in rows]
-    ours = (
+    return Claim(
+        f"Theorem {theorem}: with B > z {policy} returns the best arm",
+        "every budget above z",
         f"the last budget with which it fails is at {min(wrong):.0%} to {max(wrong):.0%} of z, of "
-        "eight in every doubling"
+        "eight in every doubling",
+        "Theorem 3's losses",
+        verdict(max(wrong) <= 1),
     )
-    holds: Holds = "yes" if max(wrong) <= 1 else "no"
-    return Claim(claim, "every budget above z", ours, "Theorem 3's losses", holds)
 
 
 def adversary_at_work(settings: Settings) -> Part:
@@ -236,7 +232,6 @@ def adversary_at_work(settings: Settings) -> Part:
                 rows.append(row)
     settings.progress(1, 1)
     bounds = {"successive-halving": "halving_bound", "uniform": "uniform_need"}
-    figures.save(figures.ranks(rows, bounds), settings.out, "theorem3")
     below = [row for row in rows if row["budget"] < row["uniform_need"]]
     between = [row for row in below if row["budget"] > row["halving_bound"]]
     wrong = sum(row["uniform"] > 1 for row in below)
@@ -248,7 +243,7 @@ def adversary_at_work(settings: Settings) -> Part:
             "with no smaller budget",
             f"wrong with {wrong} of {len(below)} budgets below",
             "Theorem 3's losses",
-            "yes" if wrong == len(below) else "no",
+            verdict(wrong == len(below)),
         ),
         Claim(
             "the real gap between Successive Halving and the naive uniform allocation strategy",
@@ -256,7 +251,7 @@ def adversary_at_work(settings: Settings) -> Part:
             f"with budgets between the two, Successive Halving is right {right} times of "
             f"{len(between)}, uniform allocation {sum(row['uniform'] == 1 for row in between)}",
             "Theorem 3's losses",
-            "yes" if between and right == len(between) else "no",
+            verdict(0 < right == len(between)),
         ),
     ]
     part = Part(
@@ -264,8 +259,6 @@ def adversary_at_work(settings: Settings) -> Part:
         "Theorem 3: the adversary at work",
         " ".join(ADVERSARY_TEXT.split()),
         claims,
-        ["theorem3"],
-        command("theorems", replace(settings, trials=None)),
+        command=command("theorems", replace(settings, trials=None)),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figures.ranks(rows, bounds), rows, settings)
