@@ -124,11 +124,7 @@ class Hyperband(InRounds):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.max_pulls = whole_number(
-            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
-        )
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
-        self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
     @classmethod

@@ -64,7 +64,32 @@ class Finite(Domain):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(Domain):
+class Continuous(Domain):
+    """The numbers between two ends."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        kind, low, high = type(self).__name__, self.low, self.high
+        for name, value in (("low", low), ("high", high)):
+            end = as_float(value)
+            if not isfinite(end):
+                rule = f"it is an end of a {kind}"
+                raise InvalidArgument.of(name, value, rule, "Use a finite number")
+            object.__setattr__(self, name, end)
+        if self.low >= self.high:
+            rule = f"a {kind} has its low end, here {low!r}, below its high end"
+            way_out = "Exchange the ends, or give a value that does not vary without a domain"
+            raise InvalidArgument.of("high", high, rule, way_out)
+
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Continuous):
     """A number between two ends, each equally likely.
 
     - `low`, `high`: the ends, two finite numbers.
@@ -72,12 +97,6 @@ class Uniform(Domain):
     >>> Uniform(0, 1).sample(np.random.default_rng(0))
     0.6369616873214543
     """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        _set_ends(self, "Uniform", self.low, self.high)
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
@@ -87,13 +106,9 @@ class Uniform(Domain):
         """Its ends."""
         return {"uniform": [self.low, self.high]}
 
-    def recalled(self, written: Any) -> list[float]:
-        """The number itself."""
-        return [written] if type(written) is float and self.low <= written <= self.high else []
-
 
 @dataclass(frozen=True, slots=True)
-class LogUniform(Domain):
+class LogUniform(Continuous):
     """A number between two ends, each order of magnitude equally likely.
 
     - `low`, `high`: the ends, two finite numbers above 0.
@@ -103,15 +118,11 @@ class LogUniform(Domain):
     ['4e-03', '1e-04', '1e-05', '1e-05']
     """
 
-    low: float
-    high: float
-
     def __post_init__(self) -> None:
-        _set_ends(self, "LogUniform", self.low, self.high)
+        Continuous.__post_init__(self)
         if self.low <= 0:
-            raise InvalidArgument.of(
-                "low", self.low, "a LogUniform begins above 0", "Use a positive low, or Uniform"
-            )
+            rule = "a LogUniform begins above 0"
+            raise InvalidArgument.of("low", self.low, rule, "Use a positive low, or Uniform")
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
@@ -121,10 +132,6 @@ class LogUniform(Domain):
     def describe(self) -> dict[str, Any]:
         """Its ends."""
         return {"log-uniform": [self.low, self.high]}
-
-    def recalled(self, written: Any) -> list[float]:
-        """The number itself."""
-        return [written] if type(written) is float and self.low <= written <= self.high else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,24 +333,6 @@ def as_domain(name: str, value: Any) -> Domain:
         return Constant(value)
     except InvalidArgument as error:
         raise InvalidArgument(f"{name}: {error}", argument=name, given=value) from None
-
-
-def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:
-    """The ends as floats, if they are finite and in order."""
-    for name, value in (("low", low), ("high", high)):
-        end = as_float(value)
-        if not isfinite(end):
-            raise InvalidArgument.of(
-                name, value, f"it is an end of a {kind}", "Use a finite number"
-            )
-        object.__setattr__(domain, name, end)
-    if domain.low >= domain.high:
-        raise InvalidArgument.of(
-            "high",
-            high,
-            f"a {kind} has its low end, here {low!r}, below its high end",
-            "Exchange the ends, or give a value that does not vary without a domain",
-        )
 
 
 def _between(low: float, high: float, random: np.random.Generator) -> float:

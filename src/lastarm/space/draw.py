@@ -49,38 +49,26 @@ def draw(
     read = _read(space)
     first: dict[Hashable, dict[str, Any]] = {}
     if not isinstance(include, Sequence):
-        raise InvalidArgument.of(
-            "include", include, "it is a list of configs", "Use a list of dicts, or leave it out"
-        )
+        way_out = "Use a list of dicts, or leave it out"
+        raise InvalidArgument.of("include", include, "it is a list of configs", way_out)
     for number, config in enumerate(include):
         if not isinstance(config, Mapping) or all(config.keys() != p.keys() for p in read.parts):
             names = {", ".join(part) or "(none)" for part in read.parts}
-            raise InvalidArgument.of(
-                f"include[{number}]",
-                config,
-                f"a config of this space has the names {' or '.join(sorted(names)[:3])}",
-                "Use exactly these",
-            )
+            rule = f"a config of this space has the names {' or '.join(sorted(names)[:3])}"
+            raise InvalidArgument.of(f"include[{number}]", config, rule, "Use exactly these")
         first.setdefault(config_identity(config), dict(config))
     if len(first) > arms:
-        raise InvalidArgument.of(
-            "arms",
-            arms,
-            f"there are {len(first)} configs to include",
-            f"Use at least {len(first)} arms, or include fewer configs",
-        )
+        rule = f"there are {len(first)} configs to include"
+        way_out = f"Use at least {len(first)} arms, or include fewer configs"
+        raise InvalidArgument.of("arms", arms, rule, way_out)
     drawn = list(first.values())
     most = len(first) + (arms if read.size is None else read.size)
     if arms <= most or most <= SHUFFLED:
         drawn += islice(read.configs(seed, set(first)), arms - len(first))
         most = len(drawn)
     if most < arms:
-        raise InvalidArgument.of(
-            "arms",
-            arms,
-            f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice",
-            f"Use at most {most}, or a wider space",
-        )
+        rule = f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice"
+        raise InvalidArgument.of("arms", arms, rule, f"Use at most {most}, or a wider space")
     return drawn
 
 

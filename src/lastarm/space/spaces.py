@@ -75,9 +75,7 @@ class Grid:
     """
 
     def __init__(
-        self,
-        space: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        samples: int | None = None,
+        self, space: Mapping[str, Any] | Sequence[Mapping[str, Any]], samples: int | None = None
     ) -> None:
         if samples is not None:
             meaning = "how many values of each continuous domain are tried"
@@ -177,12 +175,9 @@ def as_name(name: Any) -> str:
 def _require_mappings(name: str, given: Any) -> None:
     mappings = isinstance(given, Sequence) and all(isinstance(item, Mapping) for item in given)
     if not mappings or not given:
-        raise InvalidArgument.of(
-            name,
-            given,
-            "it is a dict of names and values, or a list of one or more such dicts",
-            'Use, for example, {"lr": LogUniform(1e-5, 1e-1)}',
-        )
+        rule = "it is a dict of names and values, or a list of one or more such dicts"
+        way_out = 'Use, for example, {"lr": LogUniform(1e-5, 1e-1)}'
+        raise InvalidArgument.of(name, given, rule, way_out)
 
 
 def generator(seed: int, *purpose: int | str) -> np.random.Generator:

@@ -28,8 +28,7 @@ from lastarm.errors import InvalidArgument
 Array = NDArray[Any]
 SEED = 2015  # of all rows that are drawn from a file
 
-SONGS = "yearpredictionmsd"  # in the name of the file of the songs, in any case
-ALL_SONGS = 515_345  # its rows; the paper has a tenth of them
+ALL_SONGS = 515_345  # rows of YearPredictionMSD; the paper has a tenth of them
 U_DATA = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"  # sha256 of the lines
 
 TABLES = (
@@ -55,7 +54,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings:
+class RatingTable:
     """Rows of user, item, both numbered from 0 without gaps, and rating."""
 
     name: str
@@ -114,7 +113,7 @@ def classification_table(given: str | None, *, quick: bool = False) -> Table:
     return Table(file_name(path), X[rows], np.where(y[rows] == 1, 1.0, -1.0), about)
 
 
-def ratings(given: str | None, *, quick: bool = False) -> Ratings:
+def ratings(given: str | None, *, quick: bool = False) -> RatingTable:
     """For matrix completion: "movielens-100k", a path, or, if None, a generated stand-in."""
     if given is None:
         users, items, count = (150, 200, 5_000) if quick else (600, 900, 50_000)
@@ -124,11 +123,11 @@ def ratings(given: str | None, *, quick: bool = False) -> Ratings:
     rows = read[draw_rows(len(read), QUICK_RATINGS if quick else len(read))]
     for column in (0, 1):
         rows[:, column] = np.unique(rows[:, column], return_inverse=True)[1]
+    name, what = file_name(path), f"The file {path.name}"
     if movielens:
+        name = "movielens-100k"
         what = "MovieLens 100k of GroupLens Research, stars that people gave to films"
-        return Ratings("movielens-100k", rows, _about_ratings(what, rows, len(read)))
-    what = f"The file {path.name}"
-    return Ratings(file_name(path), rows, _about_ratings(what, rows, len(read)))
+    return RatingTable(name, rows, _about_ratings(what, rows, len(read)))
 
 
 def _songs_stand_in(n: int) -> Table:
@@ -157,7 +156,7 @@ def _songs_stand_in(n: int) -> Table:
     return Table("year-stand-in", X, years, _about(what, X, n))
 
 
-def _ratings_stand_in(users: int, items: int, count: int) -> Ratings:
+def _ratings_stand_in(users: int, items: int, count: int) -> RatingTable:
     """Stars 1 to 5: a matrix of rank 5, and noise. Few users and items have most of the ratings.
 
     Entry (i, j) is u_i·v_j + 0.7 times normal noise, rounded and cut. Of the 5 entries of each u
@@ -179,7 +178,7 @@ def _ratings_stand_in(users: int, items: int, count: int) -> Ratings:
     user, item = np.unravel_index(known, turn.shape)
     rows = np.column_stack([user, item, stars[user, item]])
     what = "Generated stars, a matrix of rank 5 with noise, in place of MovieLens 100k"
-    return Ratings("low-rank-stand-in", rows, _about_ratings(what, rows, count))
+    return RatingTable("low-rank-stand-in", rows, _about_ratings(what, rows, count))
 
 
 def _about(what: str, X: NDArray[np.float64], of: int) -> str:
@@ -237,11 +236,10 @@ def download(name: str) -> Path:
     try:
         pooch = importlib.import_module("pooch")
     except ImportError:
-        raise InvalidArgument(
+        raise _not_usable(
+            name,
             f"{name} cannot be downloaded, because the package pooch is not installed. Run "
             'pip install "lastarm[paper]", or use a file of yours with --data PATH.',
-            argument="data",
-            given=name,
         ) from None
     source, cache = SOURCES[name], Path(pooch.os_cache("lastarm"))
     file = source.url.rpartition("/")[2]
@@ -251,12 +249,11 @@ def download(name: str) -> Path:
     try:
         return Path(pooch.retrieve(source.url, known, fname=file, path=cache, progressbar=False))
     except (OSError, ValueError) as error:  # no network, no room, or not the file that it was
-        raise InvalidArgument(
+        raise _not_usable(
+            name,
             f"{name} could not be downloaded from {source.url}: {_reason(error)}. Download {file} "
             "from there on another machine and use it with --data PATH, or leave --data out to "
             "use the stand-in.",
-            argument="data",
-            given=name,
         ) from error
 
 
@@ -286,7 +283,7 @@ def read_ratings(path: Path) -> tuple[NDArray[np.float64], bool]:
 
 def is_songs(path: Path) -> bool:
     """Whether a file is YearPredictionMSD, by its name."""
-    return SONGS in path.name.lower()
+    return "yearpredictionmsd" in path.name.lower()
 
 
 def draw_rows(n: int, most: int) -> NDArray[np.intp]:
@@ -320,8 +317,8 @@ def _read(path: Path, read: Callable[[Path], Any], forms: str) -> Any:
         ) from error
 
 
-def _not_usable(path: Path, message: str) -> InvalidArgument:
-    return InvalidArgument(message, argument="data", given=str(path))
+def _not_usable(given: Path | str, message: str) -> InvalidArgument:
+    return InvalidArgument(message, argument="data", given=str(given))
 
 
 def _reason(error: Exception) -> str:

@@ -34,7 +34,7 @@ from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.ridge import RidgeRegression
 from lastarm.events import Pull
 from lastarm.papers.jamieson2015.data import (
-    Ratings,
+    RatingTable,
     Table,
     classification_table,
     ratings,
@@ -152,7 +152,7 @@ def kernel_svm(table: Table, seed: int) -> KernelSVM:
     return KernelSVM(X[train], y[train], X[val], y[val], X[test], y[test], seed=seed)
 
 
-def matrix_completion(given: Ratings, seed: int) -> MatrixCompletion:
+def matrix_completion(given: RatingTable, seed: int) -> MatrixCompletion:
     """§5.3: ratings as they are."""
     train, val, test = split(len(given.rows), seed)
     return MatrixCompletion(given.rows[train], given.rows[val], given.rows[test], seed=seed)
