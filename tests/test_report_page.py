@@ -13,7 +13,7 @@ import pytest
 from playwright import sync_api
 
 from lastarm import SuccessiveHalving, search
-from lastarm.cli.digits_network import SPACE, DigitsNetwork
+from lastarm.cli.demo import SPACE, DigitsNetwork
 from lastarm.events import Event
 from lastarm.journal import read
 from lastarm.trainers import Config

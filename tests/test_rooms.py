@@ -85,6 +85,27 @@ def test_no_function_stands_twice() -> None:
     assert [places for places in found.values() if len(places) > 1] == []
 
 
+def test_no_two_public_classes_share_a_name() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, tree in files().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(f"{path}:{node.lineno}")
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_bodies_that_differ_in_names_only_are_the_same() -> None:
+    one, other, third = ast.parse(
+        "def one(a):\n    'Said.'\n    return a + 1\n"
+        "def other(b):\n    return b + 1\n"
+        "def third(b):\n    return b + 2\n"
+    ).body
+    assert isinstance(one, Function)
+    assert isinstance(other, Function)
+    assert isinstance(third, Function)
+    assert normalised(one) == normalised(other) != normalised(third)
+
+
 # Private names of other packages --------------------------------------------------------------
 
 PACKAGES = ("dask", "distributed", "lightgbm", "ray", "sklearn", "xgboost")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lastarm import RecordedCurves, RunningMean, RunningMinimum
 from lastarm.batched import OneByOne, Single
-from lastarm.cli.digits_network import SPACE, DigitsNetwork
+from lastarm.cli.demo import SPACE, DigitsNetwork
 from lastarm.errors import BadLoss
 from lastarm.space import draw
 from lastarm.trainers import Maximized, as_loss

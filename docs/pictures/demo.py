@@ -5,8 +5,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from lastarm import SuccessiveHalving, UniformAllocation, search
-from lastarm.cli.demo import ARMS, BUDGET
-from lastarm.cli.digits_network import SPACE, DigitsNetwork
+from lastarm.cli.demo import ARMS, BUDGET, SPACE, DigitsNetwork
 from lastarm.report.figures.palette import ACCENT, DIM
 
 

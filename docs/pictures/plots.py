@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from lastarm import ASHA, SuccessiveHalving, UniformAllocation, search
-from lastarm.cli.demo import ARMS, BUDGET
-from lastarm.cli.digits_network import SPACE, DigitsNetwork
+from lastarm.cli.demo import ARMS, BUDGET, SPACE, DigitsNetwork
 from lastarm.report.figures.drawing import Figure, house
 
 

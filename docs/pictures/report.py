@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 from lastarm import SuccessiveHalving, search
-from lastarm.cli.demo import ARMS, BUDGET
-from lastarm.cli.digits_network import SPACE, DigitsNetwork
+from lastarm.cli.demo import ARMS, BUDGET, SPACE, DigitsNetwork
 
 
 def main() -> None:

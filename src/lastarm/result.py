@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
@@ -18,7 +19,7 @@ from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import causes
-from lastarm.plain import apart, clean, counted, short
+from lastarm.plain import apart, clean, counted, printable, short
 from lastarm.policy import lowest
 from lastarm.trainers import Config, Maximized
 
@@ -236,9 +237,24 @@ class Result:
         return written
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the answer, the best arms and the picture of all curves."""
-        shown: str = _report("page.notebook").as_html(self, self._sentences(), *self._rows())
-        return shown
+        """What a notebook shows: the answer, the best arms and the picture of all curves.
+
+        Names and values are shown as text. Without matplotlib there is no picture.
+        """
+        answer, *costs = map(_as_html, self._sentences())
+        (head, *body), more = self._rows()
+        try:
+            curves = _report("figures.plots").curves_as_svg(self)
+        except ImportError:
+            curves = ""
+        return "".join(
+            [
+                f"<div>{'<br>'.join([f'<b>{answer}</b>', *costs])}",
+                f"<table><thead>{_as_row(head, 'th')}</thead><tbody>",
+                *(_as_row(cells, "td") for cells in body),
+                f"</tbody></table>{'<br>'.join(map(_as_html, more))}<div>{curves}</div></div>",
+            ]
+        )
 
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out: its error, or that its loss diverged."""
@@ -257,30 +273,41 @@ class Result:
     def remarks(self) -> list[str]:
         """Where a larger budget led to nothing, or to a worse recommendation than before."""
         said = []
-        until = [*(stretch.before.pulls for stretch in self.stretches[1:]), self.spent.pulls]
-        for (before, stretch), end in zip(pairwise(self.stretches), until[1:], strict=True):
-            if not stretch.closed:
-                continue
-            if end == stretch.before.pulls:
+        for before, now in pairwise(self.by_stretch()):
+            if now["complete"] and not now["pulls"]:
                 said.append(
-                    f"The budget of {stretch.budget:,} changed nothing: with {before.budget:,} "
+                    f"The budget of {now['budget']:,} changed nothing: with {before['budget']:,} "
                     "there was nothing left to do, or the next step needs still more."
                 )
-            was, now = self._loss_of(before), self._loss_of(stretch)
-            if was is not None and now is not None and was < now:
-                lower, higher = apart(was, now)
+            losses = before["loss"], now["loss"]
+            if None not in losses and losses[0] < losses[1]:
+                lower, higher = apart(*losses)
                 said.append(
-                    f"The budget of {stretch.budget:,} led to a higher loss than that of "
-                    f"{before.budget:,}: {higher} instead of {lower}. Its arms get worse with "
+                    f"The budget of {now['budget']:,} led to a higher loss than that of "
+                    f"{before['budget']:,}: {higher} instead of {lower}. Its arms get worse with "
                     'more training. Begin such a search with recommend="best" (--recommend best), '
                     "which returns the best state that was seen."
                 )
         return said
 
-    def _loss_of(self, stretch: Stretch) -> float | None:
-        """The loss that a stretch came to."""
-        closed = stretch.closed
-        return dict(self.curves.get(closed.arm, [])).get(closed.upto) if closed else None
+    def by_stretch(self) -> list[dict[str, Any]]:
+        """What the search spent with each of its budgets, and its answer then, if it had one."""
+        sums = [*(stretch.before for stretch in self.stretches), self.spent]
+        return [
+            {
+                "budget": stretch.budget,
+                "pulls": after.pulls - before.pulls,
+                "observations": after.observations - before.observations,
+                "repeated": after.repeated - before.repeated,
+                "complete": closed is not None,
+                "arm": closed and closed.arm,
+                "level": closed and closed.upto,
+                "loss": closed and dict(self.curves.get(closed.arm, [])).get(closed.upto),
+                "test_loss": closed and closed.test_loss,
+            }
+            for stretch, (before, after) in zip(self.stretches, pairwise(sums), strict=True)
+            for closed in [stretch.closed]
+        ]
 
     def __str__(self) -> str:
         answer, *costs = self._sentences()
@@ -294,13 +321,6 @@ class Result:
             for row in rows
         ]
         return "\n".join([answer, *settings, *costs, *table, *more])
-
-    @property
-    def how_to_resume(self) -> str:
-        """How to resume a search that was stopped."""
-        if self.journal is None:
-            return "It has no journal, so running it again starts over."
-        return f"Run the same again, with the journal {self.journal}, to resume it."
 
     def _sentences(self) -> list[str]:
         """The answer, then what it took."""
@@ -347,5 +367,16 @@ class Result:
         more += [f"… and {unnamed:,} more settings, in `configs`"] if unnamed else []
         more += self.remarks()
         if not self.complete:
-            more.append(f"Stopped before the end. {self.how_to_resume}")
+            how = "It has no journal, so running it again starts over."
+            if self.journal is not None:
+                how = f"Run the same again, with the journal {self.journal}, to resume it."
+            more.append(f"Stopped before the end. {how}")
         return rows, more
+
+
+def _as_row(cells: Sequence[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{_as_html(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _as_html(text: str) -> str:
+    return escape(printable(text))

@@ -17,7 +17,7 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
-from lastarm.events import Closed, Event, Opened, Pull
+from lastarm.events import Closed, Event, Pull
 from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
@@ -177,18 +177,6 @@ class _Prepared:
     journal: str | Path | None
     checkpoints: Checkpoints | None
 
-    def header(self) -> Opened:
-        """What the journal begins with."""
-        return header(
-            seed=self.seed,
-            policy=self.policy,
-            space=self.space,
-            configs=self.configs,
-            trainer=self.trainer,
-            recommend=self.recommend,
-            sampler=self.sampler,
-        )
-
 
 @dataclass(frozen=True)
 class _Begun:
@@ -221,7 +209,16 @@ def _begin(
     """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
     journal: Journal | Unwritten = Unwritten()
     if prepared.journal is not None:
-        journal = stack.enter_context(closing(Journal(prepared.journal, prepared.header())))
+        begins_with = header(
+            seed=prepared.seed,
+            policy=prepared.policy,
+            space=prepared.space,
+            configs=prepared.configs,
+            trainer=prepared.trainer,
+            recommend=prepared.recommend,
+            sampler=prepared.sampler,
+        )
+        journal = stack.enter_context(closing(Journal(prepared.journal, begins_with)))
     states = Arms(
         prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from math import inf, isfinite
@@ -33,6 +34,14 @@ plain = printable  # texts of others go to the terminal through this
 MOST_ROWS = 30
 
 
+def table(*headings: str, title: str | None = None, no_wrap: bool = False) -> Table:
+    """An empty table, with columns for numbers."""
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in headings:
+        made.add_column(heading, justify="right", no_wrap=no_wrap)
+    return made
+
+
 def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
     """What was seen at each level; `number` gives the number by which the user knows an arm."""
     levels: dict[int, dict[int, float]] = {}
@@ -40,17 +49,15 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
         for upto, loss in curve:
             levels.setdefault(upto, {})[arm] = loss
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged"):
-        table.add_column(heading, justify="right")
+    shown = table("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged")
     for row, (upto, losses) in enumerate(sorted(levels.items())):
         if len(levels) > MOST_ROWS and MOST_ROWS // 2 <= row < len(levels) - MOST_ROWS // 2:
             if row == MOST_ROWS // 2:
-                table.add_row(*"…" * 6)
+                shown.add_row(*"…" * 6)
             continue
         finite = {arm: loss for arm, loss in losses.items() if isfinite(loss)}
         best = min(finite, key=lambda arm: (finite[arm], arm), default=None)
-        table.add_row(
+        shown.add_row(
             f"{upto:,}",
             f"{len(losses):,}",
             "" if best is None else f"{finite[best]:.6g}",
@@ -58,14 +65,10 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
             f"{median(finite.values()):.6g}" if finite else "",
             f"{len(losses) - len(finite):,}" if len(finite) < len(losses) else "",
         )
-    return table
+    return shown
 
 
-def answer(
-    result: Result,
-    number: Callable[[int], int] = int,
-    longest: float = inf,
-) -> None:
+def answer(result: Result, number: Callable[[int], int] = int, longest: float = inf) -> None:
     """Print the recommendation and what it took; no arm can be trained past `longest` pulls."""
     spent = result.spent
     if result.arm is None:
@@ -106,11 +109,12 @@ def settings(config: Config) -> None:
         say(f"  {escape(plain(name))} = {escape(plain(shown))}")
 
 
-def stopped(again: str | None) -> None:
+def stopped(journal: str | None) -> None:
     """Say that a search was stopped, and how to resume it."""
-    how = "resume" if again else "start over; with --journal it would resume"
-    said = escape(plain(again)) if again else "Run the same command again"
-    say(f"Stopped before the end. {said} to {how}.")
+    how = "Run the same command again to start over; with --journal it would resume"
+    if journal:
+        how = f"{escape(plain(f'lastarm resume {shlex.quote(journal)}'))} to resume"
+    say(f"Stopped before the end. {how}.")
 
 
 def note(sentence: str) -> None:

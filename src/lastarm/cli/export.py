@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 from lastarm.cli import display
-from lastarm.cli.options import whole
+from lastarm.cli.options import whole_option
 from lastarm.errors import InvalidArgument
 from lastarm.journal import read
 from lastarm.report.exports.tables import (
@@ -40,10 +40,8 @@ lastarm export tune.jsonl --optuna sqlite:///study.db --name tune
 )
 @click.option("--optuna", metavar="URL", help="Write an Optuna study there: sqlite:///study.db.")
 @click.option("--name", help="The name of the study. [default: the journal's name]")
-@click.option(
+@whole_option(
     "--level",
-    type=whole,
-    metavar="N",
     help="Make trials COMPLETE with their loss after N pulls, so that Optuna compares them all.",
 )
 def export(

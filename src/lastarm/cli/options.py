@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -15,26 +17,22 @@ from lastarm.policies.parts.budgeted import Budgeted
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def whole(text: str) -> Any:
-    """A whole number, or else the text as it was given, which is then refused as an argument."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
+def number(text: str, *kinds: Callable[[str], Any]) -> Any:
+    """A number of the first kind that it reads as, or else the text, to be refused as an argument.
+
+    >>> number("3"), number("1e3"), number("1e3", int)
+    (3, 1000.0, '1e3')
+    """
+    for kind in kinds or (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
-def real(text: str) -> Any:
-    """A real number, or else the text as it was given."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def number(text: str) -> Any:
-    """A whole number, else a real number, or else the text as it was given."""
-    read = whole(text)
-    return real(text) if isinstance(read, str) else read
+whole_option = partial(click.option, type=lambda text: number(text, int), metavar="N")
+seconds_option = partial(click.option, type=lambda text: number(text, float), metavar="S")
+seed_option = whole_option("--seed", default=0, show_default=True, help="Decides every draw.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 def _defaults(argument: str) -> str:
@@ -80,7 +78,7 @@ def policy_options(command: Command) -> Command:
             help=f"The algorithm that decides: {', '.join(POLICIES)}. [default: "
             f"{name_of(None, 1)} with --max-pulls, else {name_of(None, None)}]",
         ),
-        click.option("--budget", type=whole, metavar="N", help="Total pulls over all arms."),
+        whole_option("--budget", help="Total pulls over all arms."),
         click.option(
             "--eta",
             type=number,
@@ -88,17 +86,15 @@ def policy_options(command: Command) -> Command:
             help="Keep the best 1/eta. Some policies take a fraction such as 3/2, or chosen."
             f"{_defaults('eta')}",
         ),
-        click.option(
+        whole_option(
             "--max-pulls",
-            type=whole,
-            metavar="N",
             help="The most that one arm is worth training for. [default in replay: its curve]",
         ),
         *(
             click.option(_spelled(argument), type=number, metavar="VALUE", help=meaning)
             for argument, meaning in PARTICULAR.items()
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        json_option,
     )
     for option in reversed(options):
         command = option(command)

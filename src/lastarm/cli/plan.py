@@ -8,11 +8,10 @@ from math import inf
 from typing import Any
 
 import click
-from rich import box
 from rich.table import Table
 
 from lastarm.cli import display
-from lastarm.cli.options import by_options, policy_options, real, whole
+from lastarm.cli.options import by_options, policy_options, seconds_option, whole_option
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
 from lastarm.policies.parts.budgeted import Budgeted
@@ -23,32 +22,18 @@ from lastarm.theory.forecast import forecast
 
 
 @click.command()
-@click.option("--arms", type=whole, metavar="N", help="How many settings to choose from.")
-@click.option("--workers", type=whole, metavar="N", help="Say how long N workers would take.")
-@click.option(
-    "--seconds-per-pull",
-    type=real,
-    metavar="S",
-    help="How long a pull takes. [default: 1]",
-)
-@click.option(
-    "--seconds-per-look",
-    type=real,
-    metavar="S",
-    help="How long looking at a loss takes. [default: 0]",
-)
+@whole_option("--arms", help="How many settings to choose from.")
+@whole_option("--workers", help="Say how long N workers would take.")
+@seconds_option("--seconds-per-pull", help="How long a pull takes. [default: 1]")
+@seconds_option("--seconds-per-look", help="How long looking at a loss takes. [default: 0]")
 @policy_options
 def plan(
-    arms: Any,
     workers: Any,
     seconds_per_pull: Any,
     seconds_per_look: Any,
     policy: str | None,
-    budget: Any,
-    eta: Any,
-    max_pulls: Any,
     as_json: bool,
-    **others: Any,
+    **numbers: Any,
 ) -> None:
     """Show what a search will spend before it begins.
 
@@ -64,7 +49,6 @@ def plan(
     lastarm plan --arms 10 --budget 1000
     lastarm plan --arms 64 --budget 4096 --workers 16 --seconds-per-pull 3
     """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
-    numbers = {"arms": arms, "budget": budget, "eta": eta, "max_pulls": max_pulls, **others}
     chosen, _ = by_options(policy, numbers)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
@@ -138,9 +122,9 @@ def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dic
 
 
 def _rungs(planned: Plan, title: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all"):
-        table.add_column(heading, justify="right")
+    table = display.table(
+        "rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all", title=title
+    )
     total = 0
     for number, rung in enumerate(planned.rungs, start=1):
         total += rung.arms * rung.pulls
@@ -150,9 +134,7 @@ def _rungs(planned: Plan, title: str) -> Table:
 
 
 def _settling(settling: dict[int, float]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("rank", justify="right")
-    table.add_column("settled before", justify="right")
+    table = display.table("rank", "settled before")
     ranks = list(settling)
     shown = {2, 3, ranks[-1]} | {rank for rank in ranks if rank & (rank - 1) == 0}
     for rank in sorted(shown & set(ranks)):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import by_options, policy_options, whole
+from lastarm.cli.options import by_options, policy_options, seed_option, whole_option
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
@@ -37,12 +34,8 @@ MOST_SHOWN = 10
 @click.command()
 @click.argument("file")
 @policy_options
-@click.option(
-    "--arms", type=whole, metavar="N", help="Draw N rows by --seed. [default: all of them]"
-)
-@click.option(
-    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
-)
+@whole_option("--arms", help="Draw N rows by --seed. [default: all of them]")
+@seed_option
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
 @click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
@@ -80,13 +73,9 @@ def replay(
     table = CurveTable(file, arms, seed, seconds_per_pull)
     if all_policies:
         if journal or with_audit:
-            option = "--journal" if journal else "--audit"
-            raise InvalidArgument(
-                f"{option} cannot be used with --compare: it is about one search. Leave one of "
-                "the two out.",
-                argument=option,
-                given=journal or with_audit,
-            )
+            option, given = ("--journal", journal) if journal else ("--audit", True)
+            rule = "it is about one search, and --compare about many"
+            raise InvalidArgument.of(option, given, rule, "Leave one of the two out")
         found, stopped_by = compare(table, options)
         if as_json:
             display.print_json({"budget": options["budget"], "policies": found})
@@ -112,7 +101,7 @@ def _print(played: Played, table: CurveTable, journal: str | None) -> None:
     display.console.print(display.rungs(result, rows.__getitem__))
     display.answer(result, rows.__getitem__, longest=table.columns)
     if not result.complete:
-        display.stopped(f"lastarm resume {shlex.quote(journal)}" if journal else None)
+        display.stopped(journal)
 
 
 # The table, and a policy played on it ---------------------------------------------------------
@@ -264,15 +253,14 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
 
 def print_comparison(found: list[dict[str, Any]], table: CurveTable, budget: int) -> None:
     """The same as a table for people."""
-    rich = Table(box=box.SIMPLE_HEAD)
-    rich.add_column("policy", no_wrap=True)
-    for heading in ("arm", "loss", "final", "better", "pulls", "looks"):
-        rich.add_column(heading, justify="right", no_wrap=True)
+    headings = ("policy", "arm", "loss", "final", "better", "pulls", "looks")
+    shown = display.table(*headings, no_wrap=True)
+    shown.columns[0].justify = "left"
     for row in found:
         if "error" in row:
             continue
         final = row["final_loss"]
-        rich.add_row(
+        shown.add_row(
             row["policy"],
             f"{row['arm']}",
             f"{row['loss']:.4g}",
@@ -286,7 +274,7 @@ def print_comparison(found: list[dict[str, Any]], table: CurveTable, budget: int
         f"{len(table.rows):,} arms with a budget of {budget:,} pulls, {budget / full:.1%} of "
         f"training all of them to the end."
     )
-    display.console.print(rich)
+    display.console.print(shown)
     display.say("Final: the loss at the end of that arm's curve. Better: how many arms end lower.")
     for row in found:
         if "error" in row:
@@ -341,11 +329,9 @@ def print_audit(found: dict[str, Any]) -> None:
         )
     if found["diverged"]:
         display.say(f"{found['diverged']:,} more failed or diverged.")
-    rich = Table(box=box.SIMPLE_HEAD)
-    for heading in ("arm", "dropped at", "its loss", "had to fall by", "others moved", ""):
-        rich.add_column(heading, justify="right")
+    shown = display.table("arm", "dropped at", "its loss", "had to fall by", "others moved", "")
     for row in eliminations[:MOST_SHOWN]:
-        rich.add_row(
+        shown.add_row(
             f"{row['arm']}",
             f"{row['level']:,}",
             f"{row['loss']:.6g}",
@@ -353,7 +339,7 @@ def print_audit(found: dict[str, Any]) -> None:
             "no arm went on" if row["moved"] is None else f"{row['moved']:.6g}",
             "close" if row["close"] else "",
         )
-    display.console.print(rich)
+    display.console.print(shown)
     if len(eliminations) > MOST_SHOWN:
         display.say(f"… and {len(eliminations) - MOST_SHOWN:,} that were not as close.")
     display.say(

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lastarm.arguments import whole_number
 from lastarm.cli import display
-from lastarm.cli.options import whole
+from lastarm.cli.options import seed_option, whole_option
 from lastarm.errors import InvalidArgument, JournalError
 from lastarm.papers.jamieson2015 import page
 from lastarm.papers.jamieson2015.page import Part, Settings, Stopped
@@ -38,10 +38,8 @@ PARTS = {
 
 @click.command()
 @click.argument("part", type=click.Choice([*PARTS, "all"]))
-@click.option(
+@whole_option(
     "--trials",
-    type=whole,
-    metavar="N",
     help="How often ridge, svm, completion and subsets are repeated. [default: as in the paper]",
 )
 @click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
@@ -51,11 +49,9 @@ PARTS = {
     help="Data to use instead of the built-in: a file (.npz with X and y, .csv, ratings), or "
     "year-prediction-msd or movielens-100k, which are downloaded. Not for all.",
 )
-@click.option(
+@whole_option(
     "--workers",
-    type=whole,
     default=1,
-    metavar="N",
     show_default=True,
     help="How many trials of ridge, svm and completion run at a time, each in a process.",
 )
@@ -65,14 +61,7 @@ PARTS = {
     help="Where results go, and the journals to resume from. [default: jamieson2015, or "
     "jamieson2015-quick]",
 )
-@click.option(
-    "--seed",
-    type=whole,
-    default=0,
-    metavar="N",
-    show_default=True,
-    help="Decides arms, splits and orders.",
-)
+@seed_option
 def reproduce(
     part: str,
     trials: Any,

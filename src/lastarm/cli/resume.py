@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 from lastarm.cli import display
-from lastarm.cli.options import whole
+from lastarm.cli.options import json_option, whole_option
 from lastarm.cli.replay import replay
 from lastarm.cli.tune import tune
 from lastarm.errors import InvalidArgument
@@ -25,16 +25,15 @@ COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
 
 @click.command()
 @click.argument("journal", type=click.Path())
-@click.option(
+@whole_option(
     "--budget",
-    type=whole,
     metavar="TOTAL",
     help="Extend the search, also if it has ended, to TOTAL pulls in all.",
 )
 @click.option(
     "--output", type=click.Path(), help="Copy the winner's {state} there, and to no other place."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option(
     "--trust", is_flag=True, help="Run the command even if others may have written the journal."
 )
@@ -91,12 +90,8 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
             context.params["budget"] = budget
         if output is not None:
             if "output" not in context.params:
-                raise InvalidArgument(
-                    f"--output {output} is not valid: lastarm {words[0]} has no folder to copy. "
-                    "Leave it out.",
-                    argument="output",
-                    given=output,
-                )
+                rule = f"lastarm {words[0]} has no folder to copy"
+                raise InvalidArgument.of("--output", output, rule, "Leave it out")
             context.params["output"] = output
         elif (given := context.params.get("output")) and Path(given).exists():
             display.note(f"{display.plain(given)} exists already, and stays as it is.")

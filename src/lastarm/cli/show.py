@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -17,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
+from lastarm.cli.options import json_option
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Opened
 from lastarm.journal import read
@@ -35,7 +34,7 @@ MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 @click.option(
     "--top", type=int, default=10, show_default=True, metavar="N", help="Show the best N arms."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     """Show a search: its arms, its rungs and what it has spent.
 
@@ -45,11 +44,8 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
     path = Path(journal)
     if as_json:
         if watch:
-            raise InvalidArgument(
-                "--json and --watch cannot be used together. Leave one of them out.",
-                argument="json",
-                given=True,
-            )
+            rule = "it cannot be used with --watch"
+            raise InvalidArgument.of("--json", True, rule, "Leave one of the two out")
         display.print_json(_as_json(path, read(path)))
     elif not watch or not display.console.is_terminal:
         for events in _followed(path) if watch else [read(path)]:
@@ -82,7 +78,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
         **result.as_dict(),
         "running": is_held(path),
         "budget": result.budget,
-        "stretches": _stretches(result),
+        "stretches": result.by_stretch(),
         "seed": opened.seed,
         "policy": dict(opened.policy),
         "space": dict(opened.space),
@@ -114,7 +110,7 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     looks = counted(spent.observations, "look")
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
-        *([_stretches_table(result)] if len(result.stretches) > 1 else []),
+        *([_by_stretch(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
         Text(
@@ -138,15 +134,13 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
 
 
 def _arms(result: Result, top: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
     best = sorted(
         (arm for arm in result.curves if arm not in result.failures),
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
     )[:top]
     every = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
-    for heading in ("arm", "pulls", "loss"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = display.table("arm", "pulls", "loss", no_wrap=True)
     for name in names:  # a number that is cut off is another number
         table.add_column(escape(clean(name, MOST_SIGNS)), justify="right", overflow="fold")
     if len(every) > len(names):
@@ -164,41 +158,11 @@ def _arms(result: Result, top: int) -> Table:
     return table
 
 
-def _stretches(result: Result) -> list[dict[str, Any]]:
-    """What each stretch of a search spent, and its answer, if it has one."""
-    sums = [*(stretch.before for stretch in result.stretches), result.spent]
-    return [
-        {
-            "budget": stretch.budget,
-            "pulls": after.pulls - before.pulls,
-            "observations": after.observations - before.observations,
-            "repeated": after.repeated - before.repeated,
-            "complete": stretch.closed is not None,
-            "arm": None,
-            "level": None,
-            "loss": None,
-            "test_loss": None,
-        }
-        | (
-            {
-                "arm": closed.arm,
-                "level": closed.upto,
-                "loss": dict(result.curves.get(closed.arm, [])).get(closed.upto),
-                "test_loss": closed.test_loss,
-            }
-            if (closed := stretch.closed)
-            else {}
-        )
-        for stretch, (before, after) in zip(result.stretches, pairwise(sums), strict=True)
-    ]
-
-
-def _stretches_table(result: Result) -> Table:
+def _by_stretch(result: Result) -> Table:
     """The stretches of a search that was extended, for people."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss"):
-        table.add_column(heading, justify="right")
-    for row in _stretches(result):
+    headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
+    table = display.table(*headings)
+    for row in result.by_stretch():
         losses = (row["loss"], row["test_loss"])
         table.add_row(
             f"{row['budget']:,}",

@@ -9,10 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lastarm.cli.options import number
 from lastarm.errors import InvalidArgument
 from lastarm.space import Choice, Integer, LogUniform, Space, Uniform
 
 FORMS = "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, choice:A,B,C, or a value"
+INTERVALS: dict[str, Callable[..., Any]] = {
+    "uniform": Uniform,
+    "log": LogUniform,
+    "int": Integer,
+    "logint": partial(Integer, log=True),
+}
 
 
 def parameter(text: str) -> tuple[str, Any]:
@@ -25,34 +32,25 @@ def parameter(text: str) -> tuple[str, Any]:
     """
     name, equals, spelled = text.partition("=")
     if not equals:
-        raise InvalidArgument(
-            f"{text!r} is not a parameter: write NAME=DOMAIN, with {FORMS}.",
-            argument="--param",
-            given=text,
-        )
+        rule = f"it names a parameter and its domain: {FORMS}"
+        raise InvalidArgument.of("--param", text, rule, "Write NAME=DOMAIN")
     return name, domain(name, spelled)
 
 
 def domain(name: str, spelled: str) -> Any:
     """The domain, or the constant, that a text stands for."""
     kind, colon, rest = spelled.partition(":")
-    kinds: dict[str, Callable[..., Any]] = {
-        "uniform": Uniform,
-        "log": LogUniform,
-        "int": Integer,
-        "logint": partial(Integer, log=True),
-    }
     try:
         if colon and kind == "choice":
-            return Choice(*(_value(option) for option in rest.split(",") if rest))
-        if not colon or kind not in kinds:
+            return Choice(*(number(option) for option in rest.split(",") if rest))
+        if not colon or kind not in INTERVALS:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
                 raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
-            return _value(spelled)
-        bounds = [_value(bound) for bound in rest.split(":")]
+            return number(spelled)
+        bounds = [number(bound) for bound in rest.split(":")]
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
-        return kinds[kind](*bounds)
+        return INTERVALS[kind](*bounds)
     except InvalidArgument as error:
         raise InvalidArgument(f"{name}: {error}", argument=name, given=spelled) from None
 
@@ -81,12 +79,8 @@ def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
         return _mapping(content), []
     unknown = content.keys() - {"space", "include"}
     if unknown:
-        raise InvalidArgument(
-            f"the space {path!r} has {', '.join(sorted(unknown))} outside of [space]. Put all "
-            "parameters into [space].",
-            argument="--space",
-            given=path,
-        )
+        rule = f"{', '.join(sorted(unknown))} must not be outside of [space]"
+        raise InvalidArgument.of("--space", path, rule, "Put all parameters into [space]")
     spaces, include = content["space"], list(content.get("include", []))
     if isinstance(spaces, list):
         return [_mapping(one) for one in spaces], include
@@ -100,9 +94,7 @@ def space_of(file: str | None, parameters: Iterable[str]) -> tuple[Space, list[d
     added: dict[str, Any] = {}
     for name, value in map(parameter, parameters):
         if name in added:
-            raise InvalidArgument(
-                f"--param {name} is given twice. Give it once.", argument="--param", given=name
-            )
+            raise InvalidArgument.of("--param", name, "it is given twice", "Give it once")
         added[name] = value
     if not file and not added:
         raise InvalidArgument(
@@ -120,13 +112,3 @@ def _mapping(table: dict[str, Any]) -> dict[str, Any]:
         name: domain(name, value) if isinstance(value, str) else value
         for name, value in table.items()
     }
-
-
-def _value(text: str) -> Any:
-    """A number if it reads as one, else the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -20,8 +19,9 @@ from lastarm.cli.options import (
     POLICY_ARGUMENTS,
     by_options,
     policy_options,
-    real,
-    whole,
+    seconds_option,
+    seed_option,
+    whole_option,
 )
 from lastarm.cli.space_file import FORMS, space_of
 from lastarm.errors import InvalidArgument
@@ -54,11 +54,9 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--param", "parameters", multiple=True, metavar="NAME=DOMAIN", help="One thing that may vary."
 )
-@click.option("--arms", type=whole, metavar="N", help="How many settings to draw.")
+@whole_option("--arms", help="How many settings to draw.")
 @policy_options
-@click.option(
-    "--seed", type=whole, default=0, metavar="N", show_default=True, help="Decides every draw."
-)
+@seed_option
 @click.option(
     "--sampler",
     type=click.Choice(list(SAMPLERS)),
@@ -66,7 +64,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     help=f"Choose later arms by what is known of earlier ones: {', '.join(SAMPLERS)}. "
     "[default: draw all at random]",
 )
-@click.option("--workers", type=whole, metavar="N", help="Worker processes. [default: none]")
+@whole_option("--workers", help="Worker processes. [default: none]")
 @click.option("--journal", type=click.Path(), help="A file to resume from after a crash.")
 @click.option(
     "--checkpoints",
@@ -76,22 +74,15 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
 )
-@click.option(
-    "--seconds",
-    type=real,
-    metavar="S",
-    help="Stop after S seconds; timed-halving plans for S seconds of work.",
+@seconds_option(
+    "--seconds", help="Stop after S seconds; timed-halving plans for S seconds of work."
 )
-@click.option("--pull-seconds", type=real, metavar="S", help="A pull that takes longer fails.")
-@click.option(
+@seconds_option("--pull-seconds", help="A pull that takes longer fails.")
+@seconds_option(
     "--switch-seconds",
-    type=real,
-    metavar="S",
     help="How long moving a state to another worker takes. [default: measured]",
 )
-@click.option(
-    "--retries", type=whole, default=0, metavar="N", help="Try a failed pull again N times."
-)
+@whole_option("--retries", default=0, help="Try a failed pull again N times.")
 @click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")
 @click.option(
     "--recommend",
@@ -151,10 +142,7 @@ def tune(
             display.say(f"{used}.")
         display.settings(result.config or {})
         if not result.complete:
-            again = (
-                f"lastarm resume {shlex.quote(options['journal'])}" if options["journal"] else None
-            )
-            display.stopped(again)
+            display.stopped(options["journal"])
     code = 0 if output is None else _put(result.state, output)
     return 128 + result.stopped_by if result.stopped_by else code
 
@@ -164,15 +152,14 @@ def _require_free(output: str, program: list[str] | None) -> None:
     path = Path(output)
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if program is None:
-        rule = "only a program has a folder that can be copied. Leave it out"
+        rule, way_out = "only a program has a folder that can be copied", "Leave it out"
     elif os.path.lexists(path):
-        rule = "it exists already, and is not replaced. Name a folder that does not exist yet"
+        rule, way_out = "it exists already, and is not replaced", "Name a new folder"
     elif not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        rule = f"no folder can be made in {above}. Name one that you may write to"
+        rule, way_out = f"no folder can be made in {above}", "Name one that you may write to"
     else:
         return
-    message = f"--output {output} is not valid: {rule}."
-    raise InvalidArgument(message, argument="output", given=output)
+    raise InvalidArgument.of("--output", output, rule, way_out)
 
 
 def _put(state: Any, output: str) -> int:
@@ -217,22 +204,16 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
     assert named is not None
     module, colon, path = named.partition(":")
     if not colon or not path:
-        raise InvalidArgument(
-            f"{named!r} does not name a trainer. Use MODULE:TRAINER, or put -- before a program.",
-            argument="trainer",
-            given=named,
-        )
+        way_out = "Use MODULE:TRAINER, or put -- before a program"
+        raise InvalidArgument.of("trainer", named, "it does not name a trainer", way_out)
     sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
     try:
         found: Any = importlib.import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
     except Exception as error:  # a foreign module may raise anything when it is imported
-        raise InvalidArgument(
-            f"{named!r} cannot be imported: {type(error).__name__}: {error}. Name a module that "
-            "can be imported from here, and a trainer in it.",
-            argument="trainer",
-            given=named,
-        ) from error
+        rule = f"it cannot be imported: {type(error).__name__}: {error}"
+        way_out = "Name a module that can be imported from here, and a trainer in it"
+        raise InvalidArgument.of("trainer", named, rule, way_out) from error
     trainer: AnyTrainer = found
     return trainer

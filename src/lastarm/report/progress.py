@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
 from math import inf, isfinite
 from time import monotonic
 from typing import Any
@@ -43,73 +45,66 @@ def shown(
         yield _Watch(policy, configs, sheet, lambda **fields: bar.update(task, **fields))
 
 
+@dataclass
 class _Watch:
     """Folds the events into what is drawn, no more often than an eye can follow."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        configs: Sequence[Config],
-        sheet: Timesheet,
-        update: Callable[..., Any],
-    ) -> None:
-        self._sheet = sheet
-        self._name = policy.name
-        self._budget = policy.budget
-        self._configs = configs
-        self._update = update
-        self._ledger = Ledger()
-        self._rungs: dict[int, set[int]] = {}  # level → arms that were started for it
-        self._rung = 0
-        self._best = (inf, 0)
-        self._drawn = 0.0
-        self._since: tuple[float, int] | None = None  # when training began, and the pulls by then
+    policy: Policy
+    configs: Sequence[Config]
+    sheet: Timesheet
+    update: Callable[..., Any]
+    budget: int = field(init=False)
+    ledger: Ledger = field(default_factory=Ledger)
+    rungs: dict[int, set[int]] = field(default_factory=dict)  # level → arms started for it
+    rung: int = 0
+    best: tuple[float, int] = (inf, 0)
+    drawn: float = 0.0
+    since: tuple[float, int] | None = None  # when training began, and the pulls by then
+
+    def __post_init__(self) -> None:
+        self.budget = self.policy.budget
 
     def __call__(self, event: Event) -> None:
-        self._ledger.add(event)
+        self.ledger.add(event)
         if isinstance(event, Pull):
-            self._rungs.setdefault(event.upto, set()).add(event.arm)
-            self._rung = event.upto
+            self.rungs.setdefault(event.upto, set()).add(event.arm)
+            self.rung = event.upto
         elif isinstance(event, Loss) and isfinite(event.value):
-            self._best = min(self._best, (event.value, event.pull.arm))
+            self.best = min(self.best, (event.value, event.pull.arm))
         elif isinstance(event, Extended):
-            self._budget = event.budget
+            self.budget = event.budget
         now = monotonic()
-        if now < self._drawn + EVERY:
+        if now < self.drawn + EVERY:
             return
-        self._drawn = now
-        pulls = self._ledger.spent.pulls
-        if self._sheet.began:
-            self._since = self._since or (now, pulls)
-        rung = sorted(self._rungs).index(self._rung) + 1 if self._rungs else 0
-        self._update(
+        self.drawn = now
+        pulls = self.ledger.spent.pulls
+        if self.sheet.began:
+            self.since = self.since or (now, pulls)
+        number = sorted(self.rungs).index(self.rung) + 1 if self.rungs else 0
+        arms = len(self.rungs.get(self.rung, ()))
+        used = self.sheet.utilisation
+        self.update(
             completed=pulls,
-            total=self._budget,
-            description=f"{self._name}: rung {rung}, "
-            f"{len(self._rungs.get(self._rung, ())):,} arms to {self._rung:,}",
+            total=self.budget,
+            description=f"{self.policy.name}: rung {number}, {arms:,} arms to {self.rung:,}",
             left=self._time_left(now, pulls),
-            busy=self._busy(),
+            busy=f", workers busy {100 * used.share:.0f} %" if used and used.workers > 1 else "",
             best=self._best_so_far(),
         )
 
     def _time_left(self, now: float, pulls: int) -> str:
-        since, before = self._since or (now, pulls)
-        seconds, done = now - since, pulls - before
-        if done <= 0:
+        since, before = self.since or (now, pulls)
+        if pulls <= before:
             return ""
-        left = round(seconds * (self._budget - pulls) / done)
-        return f", {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
-
-    def _busy(self) -> str:
-        used = self._sheet.utilisation
-        return f", workers busy {100 * used.share:.0f} %" if used and used.workers > 1 else ""
+        left = timedelta(seconds=round((now - since) * (self.budget - pulls) / (pulls - before)))
+        return f", {left} left"
 
     def _best_so_far(self) -> str:
-        loss, arm = self._best
+        loss, arm = self.best
         if loss == inf:
             return ""
         settings = ", ".join(
             f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in self._configs[arm].items()
+            for name, value in self.configs[arm].items()
         )
         return f", lowest loss {loss:.4g} ({escape(printable(settings)[:80])})"

@@ -226,11 +226,12 @@ def check_only_the_ranking_of_losses_matters(make: MakePolicy) -> None:
 def policy_checks(
     *, synchronous: bool = True, only_ranks: bool = True, level_by_level: bool = False
 ) -> list[CheckPolicy]:
-    """The laws of a policy.
+    """The laws of a policy, each as a function that takes what makes the policy.
 
-    `synchronous`: the policy waits for a whole round before it decides.
-    `only_ranks`: only the ranking of losses matters to it.
-    `level_by_level`: it compares all its arms level by level, as Successive Halving does.
+    :param synchronous: whether the policy waits for a whole round before it decides.
+    :param only_ranks: whether only the ranking of losses matters to it.
+    :param level_by_level: whether it compares all its arms level by level, as Successive Halving
+        does.
     """
     return [
         check_the_budget_is_never_exceeded,

@@ -98,8 +98,8 @@ class CutShort(Exception):
 def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     """The laws of a runner, each as a function that takes what makes the runner.
 
-    - `retries`: how often a pull may be tried again, for a runner that loses workers
-    - `seeds`: with how many seeds each law is tried; use few for a runner that starts slowly
+    :param retries: how often a pull may be tried again, for a runner that loses workers.
+    :param seeds: with how many seeds each law is tried; use few for a runner that starts slowly.
 
     What differs between runners is not a law, and is tested for each: limits of time, a second
     Ctrl-C, that no process is left behind, that nothing listens. Results that come twice or late

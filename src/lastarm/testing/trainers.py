@@ -21,12 +21,12 @@ SPLITS = ((1, 1), (1, 2), (3, 1), (2, 5))
 def trainer_checks(
     *, seed: int = 0, relative: float = 0.0, saves: bool = True
 ) -> list[CheckTrainer]:
-    """The laws of a trainer. Each is a function of what makes a trainer, and a config.
+    """The laws of a trainer, each as a function that takes what makes the trainer, and a config.
 
-    - `seed`: the seed of all arms.
-    - `relative`: how much two losses may differ, as a share of each other. 0 means not at all.
-    - `saves`: with False, states need not outlive their process. Use it for a trainer whose states
-      cannot be pickled.
+    :param seed: the seed of all arms.
+    :param relative: how much two losses may differ, as a share of each other.
+    :param saves: whether states must outlive their process. Use False for a trainer whose states
+        cannot be pickled.
 
     >>> from lastarm import RecordedCurves
     >>> for check in trainer_checks():

@@ -26,7 +26,7 @@ class Factors(NamedTuple):
     items: Array
 
 
-class Ratings(NamedTuple):
+class KnownRatings(NamedTuple):
     """Known ratings in order: ratings[t] is what users[t] gave to items[t]."""
 
     users: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Penalty(NamedTuple):
 
 @takes_named_tuples
 @reassociated
-def step_on_each(factors: Factors, known: Ratings, penalty: Penalty, doubled: float) -> None:
+def step_on_each(factors: Factors, known: KnownRatings, penalty: Penalty, doubled: float) -> None:
     """One step per rating; `doubled` is 2η."""
     U, V = factors
     users, items, ratings = known
@@ -69,7 +69,7 @@ def step_on_each(factors: Factors, known: Ratings, penalty: Penalty, doubled: fl
 
 @takes_named_tuples
 @reassociated
-def mean_squared_error(factors: Factors, known: Ratings) -> float:
+def mean_squared_error(factors: Factors, known: KnownRatings) -> float:
     """The mean squared error of one factorisation on these ratings."""
     U, V = factors
     users, items, ratings = known

@@ -52,12 +52,9 @@ def study_of(
         study.set_user_attr("lastarm", readable(about))
         study.add_trials(trials)
     except optuna.exceptions.DuplicatedStudyError:
-        raise InvalidArgument(
-            f"name={name!r} is not valid: a study of that name is in that storage already, and is "
-            "left as it is. Use another name (--name), or another storage.",
-            argument="name",
-            given=name,
-        ) from None
+        rule = "a study of that name is in that storage already, and is left as it is"
+        way_out = "Use another name (--name), or another storage"
+        raise InvalidArgument.of("name", name, rule, way_out) from None
     except Exception as error:  # whatever a storage does, a study could not be written there
         reason = " ".join(str(error).split())
         raise InvalidArgument(

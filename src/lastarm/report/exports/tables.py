@@ -17,23 +17,9 @@ from lastarm.result import Result
 
 ARM_COLUMNS = ("arm", "recommended", "pulls", "loss", "error", "losses")
 EVENT_COLUMNS = (
-    "record",
-    "event",
-    "arm",
-    "upto",
-    "loss",
-    "test_loss",
-    "trained",
-    "train_seconds",
-    "loss_seconds",
-    "worker",
-    "attempt",
-    "retried",
-    "lost",
-    "error",
-    "budget",
-    "config",
-    "metrics",
+    *("record", "event", "arm", "upto", "loss", "test_loss", "trained", "train_seconds"),
+    *("loss_seconds", "worker", "attempt", "retried", "lost", "error", "budget"),
+    *("config", "metrics"),
 )
 FORMULA = ("=", "+", "-", "@", "'", "＝", "＋", "－", "＠")
 
@@ -58,16 +44,10 @@ def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> R
 def arm_rows(result: Result) -> list[Row]:
     """A row for each arm that was pulled: `ARM_COLUMNS`, then its settings by their names."""
     return [
-        {
-            "arm": arm,
-            "recommended": arm == result.arm,
-            "pulls": pulls,
-            "loss": loss,
-            "error": error,
-            "losses": list(result.curves.get(arm, [])),
-        }
-        | renamed("param", result.configs[arm], ARM_COLUMNS)
-        for arm, pulls, loss, error in result.standings()
+        at._asdict()
+        | {"recommended": at.arm == result.arm, "losses": list(result.curves.get(at.arm, []))}
+        | renamed("param", result.configs[at.arm], ARM_COLUMNS)
+        for at in result.standings()
     ]
 
 
@@ -81,23 +61,17 @@ def dataframe(result: Result, *, curves: bool) -> Any:
             "`curves` and `configs` as they are."
         ) from None
     own = ("arm", "pulls", "loss", "error")
-    if curves:
-        return pandas.DataFrame(
-            [
-                {"arm": arm, "pulls": upto, "loss": loss}
-                | renamed("metric", result.metrics.get(arm, {}).get(upto, {}), own)
-                for arm, curve in sorted(result.curves.items())
-                for upto, loss in curve
-            ]
-        )
-    return pandas.DataFrame(
-        [
-            {"arm": arm}
-            | renamed("param", result.configs[arm], own)
-            | {"pulls": pulls, "loss": loss, "error": error}
-            for arm, pulls, loss, error in result.standings()
-        ]
+    observations = (
+        {"arm": arm, "pulls": upto, "loss": loss}
+        | renamed("metric", result.metrics.get(arm, {}).get(upto, {}), own)
+        for arm, curve in sorted(result.curves.items())
+        for upto, loss in curve
     )
+    arms = (
+        {"arm": at.arm} | renamed("param", result.configs[at.arm], own) | at._asdict()
+        for at in result.standings()
+    )
+    return pandas.DataFrame(list(observations if curves else arms))
 
 
 def event_rows(events: Iterable[Event]) -> Iterator[Row]:
@@ -130,12 +104,9 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> 
             for row in rows:
                 writer.writerow(as_cell(row[name]) if name in row else "" for name in columns)
     except OSError as error:
-        raise InvalidArgument(
-            f"{path} cannot be written: {error.strerror or error}. Name a file in a folder that "
-            "exists and that you may write to.",
-            argument="path",
-            given=path,
-        ) from error
+        why = f"{path} cannot be written: {error.strerror or error}. Name a file in a folder that "
+        why += "exists and that you may write to."
+        raise InvalidArgument(why, argument="path", given=path) from error
     return len(rows)
 
 

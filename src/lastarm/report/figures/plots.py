@@ -9,6 +9,7 @@ import importlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from itertools import accumulate
 from math import inf, log10, nan
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from lastarm.plain import short
 from lastarm.report.figures.drawing import (
     HUGE,
     Axes,
+    Figure,
     LineCollection,
     MaxNLocator,
     drawable,
@@ -196,6 +198,19 @@ class Plots:
             log(axes, "x" * wide([at for at, _ in points]) + "y" * tall)
             framed_legend(axes)
         return axes
+
+
+def curves_as_svg(result: Result) -> str:
+    """The curves for a notebook; drawn without pyplot, which would show them a second time."""
+    if not result.curves:
+        return ""
+    written = StringIO()
+    with house():
+        figure = Figure(figsize=(6, 3.6))
+        _draw_curves(figure.subplots(), result)
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
+    return svg[svg.index("<svg") :]  # what comes before is for files
 
 
 @contextmanager

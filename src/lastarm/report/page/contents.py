@@ -194,15 +194,13 @@ def _stretches(result: Result) -> list[str]:
     if len(result.stretches) < 2:
         return []
     said = ["It was extended."]
-    sums = [*(stretch.before for stretch in result.stretches), result.spent]
-    for stretch, (before, after) in zip(result.stretches, pairwise(sums), strict=True):
-        pulls, looks = after.pulls - before.pulls, after.observations - before.observations
-        came = f"With a budget of {stretch.budget:,}: {counted(pulls, 'pull')}"
-        came += f" and {counted(looks, 'look')}"
-        if closed := stretch.closed:
-            loss = dict(result.curves.get(closed.arm, [])).get(closed.upto)
-            came += f", then arm {closed.arm} after {counted(closed.upto, 'pull')}"
-            came += "" if loss is None else f", with a loss of {loss:.6g}"
+    for now in result.by_stretch():
+        came = f"With a budget of {now['budget']:,}: {counted(now['pulls'], 'pull')}"
+        came += f" and {counted(now['observations'], 'look')}"
+        if now["complete"]:
+            came += f", then arm {now['arm']} after {counted(now['level'], 'pull')}"
+        if now["loss"] is not None:
+            came += f", with a loss of {now['loss']:.6g}"
         said.append(f"{came}.")
     return said
 

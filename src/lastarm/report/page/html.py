@@ -52,19 +52,10 @@ def write_report(
     """
     output = Path(output)
     if not output.parent.is_dir():
-        raise InvalidArgument(
-            f"{output} cannot be written: its folder does not exist. Make the folder, or name "
-            "another file.",
-            argument="output",
-            given=output,
-        )
+        raise _not_written(output, "its folder does not exist. Make it, or name another file")
     if os.path.exists(output) and not _is_report(output):
-        raise InvalidArgument(
-            f"{output} exists and is not a report of lastarm, so it is not replaced. Name another "
-            "file for the report, or move that one away.",
-            argument="output",
-            given=output,
-        )
+        why = "it exists and is not a report of lastarm. Name another file, or move that one away"
+        raise _not_written(output, why)
     page = rendered(contents(result, events, running=running))
     new = output.with_name(f".lastarm-{secrets.token_hex(8)}")  # no other file has this name
     try:
@@ -73,12 +64,12 @@ def write_report(
         os.replace(new, output)
     except OSError as error:
         new.unlink(missing_ok=True)
-        raise InvalidArgument(
-            f"{output} cannot be written: {error.strerror or error}. Name another file.",
-            argument="output",
-            given=output,
-        ) from error
+        raise _not_written(output, f"{error.strerror or error}. Name another file") from error
     return output
+
+
+def _not_written(output: Path, why: str) -> InvalidArgument:
+    return InvalidArgument(f"{output} cannot be written: {why}.", argument="output", given=output)
 
 
 def remembered(result: Result) -> list[Event]:
