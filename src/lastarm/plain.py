@@ -23,6 +23,7 @@ import json
 import numbers
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
 from types import CellType, CodeType, FunctionType, MethodType
@@ -184,7 +185,7 @@ def readable_metrics(metrics: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _metric(value: Any, levels: int) -> Any:
-    try:
+    with suppress(Exception):
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
         if value is None or isinstance(value, bool | str):
@@ -199,8 +200,6 @@ def _metric(value: Any, levels: int) -> Any:
             if isinstance(value, Mapping):
                 return {_key(name): _metric(value[name], levels - 1) for name in value}
             return [_metric(entry, levels - 1) for entry in value]
-    except Exception:
-        return shown(value)
     return shown(value)
 
 

@@ -34,11 +34,6 @@ class Bracket(NamedTuple):
         steps = [after - before for before, after in pairwise([0, *self.levels])]
         return sum(size * step for size, step in zip(self.sizes, steps, strict=True))
 
-    @property
-    def observations(self) -> int:
-        """How many losses it looks at if no arm was pulled before."""
-        return sum(self.sizes)
-
 
 def brackets(max_pulls: int, eta: int) -> list[Bracket]:
     """All brackets, the most daring first: algorithm 1's n, and its r_i in integers.
@@ -156,7 +151,8 @@ class Hyperband(InRounds):
         if sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
         pulls = sum(bracket.pulls for bracket in opened)
-        return Plan((), pulls, sum(bracket.observations for bracket in opened), exact=False)
+        observations = sum(sum(bracket.sizes) for bracket in opened)
+        return Plan((), pulls, observations, exact=False)
 
     def plan_details(self) -> dict[str, Any]:
         """The brackets that are opened."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -213,12 +212,8 @@ class Choice(Finite):
             )
         options = tuple(as_python(option) for option in options)
         if any(isinstance(option, float) and isnan(option) for option in options):
-            raise InvalidArgument(
-                f"Choice{reprlib.repr(options)} has the option nan, which does not equal "
-                "anything, not even itself. Use None or a string in its place.",
-                argument="options",
-                given=options,
-            )
+            rule = "nan does not equal anything, not even itself"
+            raise InvalidArgument.of("options", options, rule, "Use None or a string in its place")
         distinct: dict[Hashable, Any] = {}
         for option in options:
             distinct.setdefault(identity(option), option)

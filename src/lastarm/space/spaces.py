@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -293,12 +292,9 @@ def as_name(name: Any) -> str:
         or not 1 <= len(name) <= 128
         or any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
     ):
-        raise InvalidArgument(
-            f"{reprlib.repr(name)} is not valid as the name of a parameter. Use a string of 1 to "
-            "128 characters, without line breaks or other control characters.",
-            argument="name",
-            given=name,
-        )
+        rule = "the name of a parameter is a short text"
+        way_out = "Use 1 to 128 characters, without line breaks or other control characters"
+        raise InvalidArgument.of("name", name, rule, way_out)
     return name
 
 

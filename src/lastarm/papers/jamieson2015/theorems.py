@@ -113,24 +113,20 @@ def played(policy: Policy | Rounds, loss: Callable[[int, int], float]) -> Outcom
     return Outcome(policy.recommendation, sum(level.values()), observations)
 
 
-def log_factor(n: int) -> float:
-    """Example 2's log(2n²σ/δ)."""
-    return log(2 * n**2 * SIGMA / DELTA)
-
-
 def budgets_needed(settings: Settings) -> Part:
     """What halving and uniform allocation need, against n: Theorems 1 and 2, Example 2."""
     sizes = [2**k for k in range(2, 6 if settings.quick else 11)]
     rows: list[Row] = []
     for done, n in enumerate(sizes, start=1):
         losses = Adversary(n, ENVELOPES["σ·log(nt/δ)/t"](n))
-        formulas = {"successive-halving": n * log2(n), "uniform": n**2}
+        factor = log(2 * n**2 * SIGMA / DELTA)
+        formulas = {"successive-halving": n * log2(n) * factor, "uniform": n**2 * factor}
         for policy, bound in BOUNDS.items():
             enough = ceil(bound(losses.settling))
             wrong, least = last_wrong(policy, losses, enough)
             rows.append(
                 {"policy": policy, "n": n, "needed": least, "last_wrong": wrong}
-                | {"bound": enough, "formula": round(formulas[policy] * log_factor(n))}
+                | {"bound": enough, "formula": round(formulas[policy])}
             )
         settings.progress(done, len(sizes))
     measured, bounds, formulas = (
