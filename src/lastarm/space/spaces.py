@@ -83,12 +83,9 @@ class Grid:
         self.parts = self.space.parts
         for name, domain in (item for part in self.parts for item in part.items()):
             if samples is None and domain.size is None:
-                raise InvalidArgument(
-                    f"{name}: a grid tries all values, and {domain} has no end of them. Use "
-                    "Grid(..., samples=k) to try k of them, or list the ones to try.",
-                    argument=name,
-                    given=domain,
-                )
+                rule = "a grid tries all values, and there is no end of them"
+                way_out = "Use Grid(..., samples=k) to try k of them, or list the ones to try"
+                raise InvalidArgument.of(name, domain, rule, way_out)
 
     @property
     def size(self) -> int:

@@ -131,25 +131,17 @@ def ratings(given: str | None, *, quick: bool = False) -> RatingTable:
 
 
 def _songs_stand_in(n: int) -> Table:
-    """Years and 90 features, about as skewed, correlated and hard to predict as the real ones.
-
-    A row is x = c + s (A f + 0.2 g) h, with 90 factors f and as many noises g, all normal, and
-    h² = 6/χ² with 8 degrees of freedom, which makes for rows far out. A_jk is normal with
-    variance 1/k, so that few factors explain much; the scales s are log-normal, and the centres c
-    normal of their order. The year is 1998.4 + 10.9 (0.53 z − 0.85 e), rounded and cut to
-    1922–2011, where z is a fixed combination of the first 20 of the f h, and −e is skewed towards
-    late years: e has a gamma distribution of shape 1.5. Both have mean 0 and variance 1. Least
-    squares explains a bit less than a quarter of the years' variance.
-    """
+    """Years and 90 features, about as skewed, correlated and hard to predict as the real ones."""
     random, features = np.random.default_rng(SEED), 90
-    A = random.normal(size=(features, features)) / np.sqrt(1 + np.arange(features))
+    A = random.normal(size=(features, features)) / np.sqrt(1 + np.arange(features))  # few do much
     s = np.exp(random.normal(size=features))
     c = s * random.normal(size=features)
     slopes = random.normal(size=20)
-    h = np.sqrt(6 / random.chisquare(8, size=(n, 1)))
+    h = np.sqrt(6 / random.chisquare(8, size=(n, 1)))  # makes for rows far out
     f, g = h * random.normal(size=(2, n, features))
     z = f[:, :20] @ slopes / np.sqrt(slopes @ slopes)
-    e = (random.gamma(1.5, size=n) - 1.5) / np.sqrt(1.5)
+    e = (random.gamma(1.5, size=n) - 1.5) / np.sqrt(1.5)  # −e is skewed towards late years
+    # Least squares explains a bit less than a quarter of the years' variance.
     years = np.clip(np.round(1998.4 + 10.9 * (0.53 * z - 0.85 * e)), 1922, 2011)
     X = np.round(c + s * (f @ A.T + 0.2 * g), 5)  # the same on all machines
     what = "Generated years and features of songs, a stand-in for YearPredictionMSD"
@@ -157,19 +149,14 @@ def _songs_stand_in(n: int) -> Table:
 
 
 def _ratings_stand_in(users: int, items: int, count: int) -> RatingTable:
-    """Stars 1 to 5: a matrix of rank 5, and noise. Few users and items have most of the ratings.
-
-    Entry (i, j) is u_i·v_j + 0.7 times normal noise, rounded and cut. Of the 5 entries of each u
-    and v the first is normal with mean √3.6 and deviation 1/4, the others with mean 0 and 1/2.
-    Which entries are known is drawn without replacement, with chances in proportion to the user's
-    1/(10 + rank) times the item's 1/(10 + rank)^1.5, ranks in random order; and at least one is
-    known in every row and every column.
-    """
+    """A matrix of rank 5, and noise. Few users and items have most of the ratings."""
     random = np.random.default_rng(SEED)
     u, v = (random.normal(size=(size, 5)) / [4, 2, 2, 2, 2] for size in (users, items))
     u[:, 0] += np.sqrt(3.6)
     v[:, 0] += np.sqrt(3.6)
     stars = np.clip(np.round(u @ v.T + 0.7 * random.normal(size=(users, items))), 1, 5)
+    # Drawn without replacement, in proportion to 1/(10 + rank) of the user and, to the power of
+    # 1.5, of the item; at least one in every row and every column.
     rare = [10.0 + random.permutation(size) for size in (users, items)]
     turn = random.exponential(size=stars.shape) * np.outer(rare[0], rare[1] ** 1.5)
     first = turn.argmin(axis=1), turn.argmin(axis=0)

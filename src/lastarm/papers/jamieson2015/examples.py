@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm import LogUniform, Result
 from lastarm.batched.arrays import Array, common_level
 from lastarm.batched.sample_order import passes
 from lastarm.papers.jamieson2015 import data, figures
@@ -26,7 +25,8 @@ from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, 
 from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
-from lastarm.space import Configs, draw
+from lastarm.result import Result
+from lastarm.space import Configs, LogUniform, draw
 from lastarm.trainers import Config, arm_seed
 from lastarm.trainers.splits import split
 
