@@ -255,8 +255,7 @@ def short(value: Any) -> str:
     >>> short(0.123456), short("a" * 30)
     ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
     """
-    shown = printable(f"{value:.4g}" if isinstance(value, float) else str(value))
-    return shown if len(shown) <= 24 else f"{shown[:23]}…"
+    return clean(f"{value:.4g}" if isinstance(value, float) else str(value), most=24)
 
 
 def clean(text: str, most: int = LONGEST, keep: str = "") -> str:

@@ -44,14 +44,14 @@ class Finite(Domain):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many values there are."""
-
     @abstractmethod
     def values(self) -> list[Any]:
         """All values, in order."""
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values())
 
     def recalled(self, written: Any) -> list[Any]:
         """Its values that are written like this."""
@@ -222,11 +222,6 @@ class Choice(Finite):
     def __repr__(self) -> str:
         return f"Choice({', '.join(map(repr, self.options))})"
 
-    @property
-    def size(self) -> int:
-        """How many options there are."""
-        return len(self.options)
-
     def sample(self, random: np.random.Generator) -> Any:
         """One option."""
         return self.options[int(random.integers(len(self.options)))]
@@ -253,11 +248,6 @@ class Constant(Finite):
                 "nan is not valid as a value, because it does not equal anything, not even "
                 "itself. Use None or a string in its place, or set it in the trainer."
             )
-
-    @property
-    def size(self) -> int:
-        """One."""
-        return 1
 
     def sample(self, random: np.random.Generator) -> Any:
         """The value."""

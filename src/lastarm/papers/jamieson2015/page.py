@@ -206,18 +206,12 @@ def _blocks(part: Part, out: Path) -> Iterator[str]:
     yield f"## {part.title}"
     if text := part.text.strip():
         yield text
-    links = []
     for name in part.figures:
         yield f"![{part.title}: {name}]({_beside(out, f'{name}.png', part)})"
-        links.append(_link(_beside(out, f"{name}.svg", part)))
-    links.append(_link(_beside(out, f"{part.key}.csv", part)))
-    yield f"Files: {', '.join(links)}."
+    names = [*(f"{name}.svg" for name in part.figures), f"{part.key}.csv"]
+    yield f"Files: {', '.join(f'[{name}]({_beside(out, name, part)})' for name in names)}."
     if command := part.command.strip():
         yield f"Made by `{command}`."
-
-
-def _link(name: str) -> str:
-    return f"[{name}]({name})"
 
 
 def _beside(out: Path, name: str, part: Part) -> str:
