@@ -576,7 +576,7 @@ def test_what_a_worker_told_before_it_was_gone_counts(
         def survey() -> None:
             while runner._messages.empty():
                 time.sleep(0.01)
-            runner._workers._known = {}
+            runner._workers.known = {}
 
         runner.start(Pull(0, 1), 1)
         monkeypatch.setattr(runner._workers, "survey", survey)
@@ -633,7 +633,7 @@ def test_a_state_is_not_lost_with_the_worker_that_it_was_sent_to(
     with closing(Dask(Arms(trainer, [{"limit": 0.0}]), client=both)) as runner:
         runner.start(Pull(0, 3), 1)
         home = brought(runner)[0].work.worker
-        other = next(worker for worker in runner._workers.known() if worker != home)
+        other = next(worker for worker in runner._workers.known if worker != home)
         trainer.notes.touch()
         task = sendable(runner._arms.task(Pull(0, 5), 1))
         assert isinstance(task, Task)

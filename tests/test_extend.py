@@ -38,8 +38,7 @@ from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, go_on
 from lastarm.report import progress
 from lastarm.testing import policy_checks
-from lastarm.testing.games import MakePolicy
-from lastarm.testing.policies import CheckPolicy
+from lastarm.testing.policies import CheckPolicy, MakePolicy
 from lastarm.testing.runners import Drifting
 from tests.refusals import raised, refused
 

@@ -50,8 +50,7 @@ from lastarm.sklearn.halving_search import AllFitsFailed
 from lastarm.trainers.functions import Functions, NoState
 from lastarm.trainers.generators import BadYield
 from lastarm.trainers.losses import observation
-from lastarm.trainers.programs import Program, ProgramFailed
-from lastarm.trainers.unpacking import UnsafeArchive
+from lastarm.trainers.programs import Program, ProgramFailed, UnsafeArchive
 
 GOLDEN = Path(__file__).with_name("golden_texts.txt")
 JOURNALS = Path(__file__).parent / "fixtures" / "journals_0_1"

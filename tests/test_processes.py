@@ -30,7 +30,7 @@ from lastarm.errors import (
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
 from lastarm.runners import Arms
-from lastarm.runners.processes.runner import STARTING
+from lastarm.runners.processes import STARTING
 from lastarm.runners.remote import load_trainer, pickled_trainer
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting

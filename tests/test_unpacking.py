@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lastarm.trainers.programs import Program
-from lastarm.trainers.unpacking import UnsafeArchive, unpack
+from lastarm.trainers.programs import Program, UnsafeArchive, unpack
 
 Entry = tuple[tarfile.TarInfo, bytes]
 

@@ -29,18 +29,11 @@ class Single:
     """
 
     def __init__(self, batched: BatchedTrainer[Any, Any]) -> None:
-        missing = [
-            name
-            for name in ("start", "train", "losses", "take", "gather")
-            if not callable(getattr(batched, name, None))
-        ]
-        if missing:
-            raise InvalidArgument.of(
-                "batched",
-                batched,
-                f"a batched trainer has {', '.join(missing)}, and this has not",
-                "Pass a batched trainer, or use an ordinary trainer as it is",
-            )
+        needed = ("start", "train", "losses", "take", "gather")
+        if missing := [name for name in needed if not callable(getattr(batched, name, None))]:
+            rule = f"a batched trainer has {', '.join(missing)}, and this has not"
+            way_out = "Pass a batched trainer, or use an ordinary trainer as it is"
+            raise InvalidArgument.of("batched", batched, rule, way_out)
         self.batched: Any = batched
         self.version = getattr(batched, "version", 1)
         self.restores = bool(getattr(batched, "restores", False))

@@ -21,9 +21,8 @@ def float_type(dtype: DTypeLike) -> np.dtype[Any]:
     """The NumPy type of that name, if it is float32 or float64."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InvalidArgument.of(
-            "dtype", dtype, "the kernels compute in float64 or float32", "Use one of these"
-        )
+        rule = "the kernels compute in float64 or float32"
+        raise InvalidArgument.of("dtype", dtype, rule, "Use one of these")
     return kind
 
 
@@ -46,10 +45,8 @@ def tables(
     if X_test is not None and y_test is not None:
         given["test"] = X_test, y_test
     elif X_test is not None or y_test is not None:
-        missing = "X_test" if X_test is None else "y_test"
-        raise InvalidArgument.of(
-            missing, None, "X_test and y_test belong together", "Pass both or neither"
-        )
+        missing, rule = "X_test" if X_test is None else "y_test", "they belong together"
+        raise InvalidArgument.of(missing, None, rule, "Pass X_test and y_test, or neither")
     parts = {name: _rows_and_targets(name, X, y, dtype) for name, (X, y) in given.items()}
     columns = parts["train"][0].shape[1]
     for name, (X, _) in parts.items():
@@ -126,10 +123,6 @@ def common_level(pulls: NDArray[np.int64], arms: Sequence[int]) -> int:
     """The number of pulls that each of these arms has had, if it is the same for all."""
     levels = np.unique(pulls[list(arms)])
     if levels.size != 1:
-        raise InvalidArgument(
-            f"the arms have had {', '.join(map(str, levels))} pulls: arms that are trained "
-            "together have had equally many. Pass arms of one level.",
-            argument="arms",
-            given=arms,
-        )
+        rule = f"they have had {', '.join(map(str, levels))} pulls, and not equally many"
+        raise InvalidArgument.of("arms", arms, rule, "Pass arms of one level")
     return int(levels[0])

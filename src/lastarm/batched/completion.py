@@ -104,20 +104,15 @@ class MatrixCompletion:
         self._users, self._items = (
             1 + max(int(part[side].max()) for part in self._parts.values()) for side in range(2)
         )
-        self._per_pull = whole_number(
-            "ratings_per_pull", ratings_per_pull, 1, "the number of ratings in a pull"
-        )
+        rule = "the number of ratings in a pull"
+        self._per_pull = whole_number("ratings_per_pull", ratings_per_pull, 1, rule)
         if not step > 0:
-            raise InvalidArgument.of(
-                "step", step, "it is η in the first epoch", "Use a number greater than 0"
-            )
+            rule, way_out = "it is η in the first epoch", "Use a number greater than 0"
+            raise InvalidArgument.of("step", step, rule, way_out)
         if not 0 < shrink <= 1:
-            raise InvalidArgument.of(
-                "shrink",
-                shrink,
-                "it is the factor of η from one epoch to the next",
-                "Use a number greater than 0 and at most 1",
-            )
+            rule = "it is the factor of η from one epoch to the next"
+            way_out = "Use a number greater than 0 and at most 1"
+            raise InvalidArgument.of("shrink", shrink, rule, way_out)
         self._step, self._shrink, self._per_rating = step, shrink, per_rating
         self._seed = whole_number("seed", seed, 0, "what decides the order of the ratings")
         users, items, _ = self._parts["train"]
@@ -129,9 +124,8 @@ class MatrixCompletion:
     def _shares(self, known: NDArray[np.int64], count: int) -> Array:
         """1/n_i; the share of a user without ratings is never used."""
         ratings = np.bincount(known, minlength=count)
-        return (1 / np.maximum(1, 0 * ratings if self._per_rating else ratings)).astype(
-            self._dtype
-        )
+        counted = np.ones_like(ratings) if self._per_rating else np.maximum(1, ratings)
+        return (1 / counted).astype(self._dtype)
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Factorisations:
         """Random factors, by the seed of each arm."""
@@ -146,16 +140,8 @@ class MatrixCompletion:
             for count in (self._users, self._items)
         )
         penalty = np.array([setting(config, "lambda")], self._dtype)
-        nothing = np.zeros(1, np.int64)
-        return Factorisations(
-            np.array([rank], np.int64),
-            penalty,
-            users,
-            items,
-            nothing,
-            nothing.copy(),
-            nothing.copy(),
-        )
+        ranks, zeros = np.array([rank], np.int64), np.zeros((3, 1), np.int64)
+        return Factorisations(ranks, penalty, users, items, *zeros)
 
     def train(self, batch: Factorisations, arms: Sequence[int], pulls: int) -> None:
         """Some pieces of the stream of ratings at a time, for one arm after another."""

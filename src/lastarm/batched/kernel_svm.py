@@ -98,12 +98,8 @@ class KernelSVM:
         parts = tables((X_train, y_train), (X_val, y_val), (X_test, y_test), self._dtype)
         require_signs(parts)
         if sigmoid is not None and not sigmoid > 0:
-            raise InvalidArgument.of(
-                "sigmoid",
-                sigmoid,
-                "it is how steep the loss is",
-                "Use a number greater than 0, or leave it out for the 0/1 loss",
-            )
+            way_out = "Use a number greater than 0, or leave it out for the 0/1 loss"
+            raise InvalidArgument.of("sigmoid", sigmoid, "it is how steep the loss is", way_out)
         self._sigmoid = sigmoid
         self._seed = whole_number("seed", seed, 0, "what decides the order of the samples")
         X, y = parts.pop("train")

@@ -16,9 +16,15 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.batched.arrays import Array, common_level, float_type, require_signs, tables
 from lastarm.batched.kernels import loss_gradients
 from lastarm.batched.kernels.block_products import BLOCK
-from lastarm.batched.kernels.descent import ModelArrays, SampleArrays, StepArrays, descend
-from lastarm.batched.kernels.descent_few import descend_few
-from lastarm.batched.kernels.linear_errors import count_mistakes, squared_errors
+from lastarm.batched.kernels.linear_models import (
+    ModelArrays,
+    SampleArrays,
+    StepArrays,
+    count_mistakes,
+    descend,
+    descend_few,
+    squared_errors,
+)
 from lastarm.batched.sample_order import passes
 from lastarm.errors import InvalidArgument
 from lastarm.plain import fingerprint
@@ -62,26 +68,19 @@ class Rule(NamedTuple):
         """The same rule, if every value is valid."""
         for name, known in (("loss", tuple(LOSSES)), ("learning_rate", RATES)):
             if (value := getattr(self, name)) not in known:
-                raise InvalidArgument.of(
-                    name, value, f"the kernel knows {', '.join(known)}", "Use one of these"
-                )
+                rule = f"the kernel knows {', '.join(known)}"
+                raise InvalidArgument.of(name, value, rule, "Use one of these")
         for name, low in {"alpha": 0.0, "eta0": 0.0, "power_t": -inf}.items():
             if not low <= as_float(value := getattr(self, name)) < inf:
-                bound = " of at least 0" if low == 0 else ""
-                raise InvalidArgument.of(
-                    name, value, f"it is a finite number{bound}", "Use such a number"
-                )
+                rule = f"it is a finite number{' of at least 0' if low == 0 else ''}"
+                raise InvalidArgument.of(name, value, rule, "Use such a number")
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InvalidArgument.of(
-                "fit_intercept", self.fit_intercept, "it is a truth value", "Use True or False"
-            )
+            given, rule = self.fit_intercept, "it is a truth value"
+            raise InvalidArgument.of("fit_intercept", given, rule, "Use True or False")
         if self.learning_rate == "optimal" and not self.alpha > 0:
-            raise InvalidArgument.of(
-                "alpha",
-                self.alpha,
-                "the learning rate 'optimal' is computed from it",
-                "Use a number greater than 0, or another learning rate",
-            )
+            rule = "the learning rate 'optimal' is computed from it"
+            way_out = "Use a number greater than 0, or another learning rate"
+            raise InvalidArgument.of("alpha", self.alpha, rule, way_out)
         return self
 
     @property
@@ -309,12 +308,9 @@ class LinearModels:
             require_signs(parts)
         self._parts = {name: (X, y[:, None]) for name, (X, y) in parts.items()}
         self._rows = len(parts["train"][0])
-        self._per_pull = whole_number(
-            "samples_per_pull",
-            self._rows if samples_per_pull is None else samples_per_pull,
-            1,
-            "the number of samples in a pull",
-        )
+        per_pull = self._rows if samples_per_pull is None else samples_per_pull
+        rule = "the number of samples in a pull"
+        self._per_pull = whole_number("samples_per_pull", per_pull, 1, rule)
         self._seed = whole_number("seed", seed, 0, "what decides the order of the samples")
         self._threads = whole_number("threads", threads, 1, "the number of threads")
         if "test" in parts:
@@ -394,12 +390,9 @@ class LinearModels:
             )
         rule = self._rule._replace(**config).checked()
         if not self._classifies and rule.loss != self._rule.loss:
-            raise InvalidArgument.of(
-                "loss",
-                rule.loss,
-                "it is the loss of a classifier, and these models are regressions",
-                'For classifiers pass such a loss to LinearModels too, as in loss="hinge"',
-            )
+            why = "it is the loss of a classifier, and these models are regressions"
+            way_out = 'For classifiers pass such a loss to LinearModels too, as in loss="hinge"'
+            raise InvalidArgument.of("loss", rule.loss, why, way_out)
         return rule
 
     def _whole(self, sample: int) -> int:

@@ -6,13 +6,14 @@ import os
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from lastarm.arguments import whole_number
 from lastarm.batched import SomeFailed, as_batched
 from lastarm.errors import CheckpointLost, CheckpointNotWritten
-from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
+from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms
 from lastarm.trainers import arm_seed, observation
@@ -79,7 +80,7 @@ class Batched:
         """The level that a pull starts from; a state that cannot be used is forgotten."""
         arm, upto, known = task.pull.arm, task.pull.upto, task.known
         place = self._places.get(arm)
-        if place and (known[0] if known else 0) <= place.level <= upto:
+        if place and task.saved_level <= place.level <= upto:
             return place.level
         self._places.pop(arm, None)
         if known and known[0] <= upto and self._arms.folder:
@@ -100,19 +101,17 @@ class Batched:
         """Nothing is left running."""
 
 
+@dataclass
 class _Performance:
     """One group of pulls, from one level to one other, and what it has taken so far."""
 
-    def __init__(
-        self, tasks: Sequence[Task], trainer: Any, arms: Arms, places: dict[int, Place]
-    ) -> None:
-        self._tasks = list(tasks)
-        self._numbers = [task.pull.arm for task in tasks]
-        self._trainer = trainer
-        self._arms = arms
-        self._places = places
-        self._trained = 0
-        self._train_seconds = self._loss_seconds = 0.0
+    tasks: Sequence[Task]
+    trainer: Any
+    arms: Arms
+    places: dict[int, Place]
+    trained: int = 0
+    train_seconds: float = 0.0
+    loss_seconds: float = 0.0
 
     def perform(self) -> list[Told]:
         """Train and look. An error of a batch of many arms is not blamed on any of them."""
@@ -120,74 +119,74 @@ class _Performance:
         told: list[Told] = []
         try:
             known |= self._train()
-            known |= self._look([arm for arm in self._numbers if arm not in known])
+            arms = (task.pull.arm for task in self.tasks)
+            known |= self._look([arm for arm in arms if arm not in known])
         except (Exception, SystemExit) as error:
-            lost = len(self._tasks) > 1
-            left = [task for task in self._tasks if task.pull.arm not in known]
-            told = [self._failed(task, error, lost=lost) for task in left]
-        for task in self._tasks:
-            if task.pull.arm in known:
-                told.append(self._observed(task, known[task.pull.arm]))
+            lost = len(self.tasks) > 1
+            failed = (task for task in self.tasks if task.pull.arm not in known)
+            told = [self._failed(task, error, lost=lost) for task in failed]
+        seen = (task for task in self.tasks if task.pull.arm in known)
+        told += [self._observed(task, known[task.pull.arm]) for task in seen]
         saved = [loss.pull for loss in told if isinstance(loss, Loss) and loss.saved]
-        if saved and self._arms.folder:
-            self._arms.folder.settle((pull, os.getpid()) for pull in saved)
+        if saved and self.arms.folder:
+            self.arms.folder.settle((pull, os.getpid()) for pull in saved)
         return told
 
     def _train(self) -> dict[int, BaseException]:
         """Bring the arms to their new level; the errors of those that failed."""
-        upto = self._tasks[0].pull.upto
+        upto = self.tasks[0].pull.upto
         causes: dict[int, BaseException] = {}
         began = perf_counter()
         try:
             batch, numbers, level = self._gathered()
             if level < upto:
-                self._trained = upto - level
-                if not getattr(self._trainer, "restores", False):
-                    for task in self._tasks:  # they may be half changed when it raises
-                        self._places.pop(task.pull.arm, None)
+                self.trained = upto - level
+                if not getattr(self.trainer, "restores", False):
+                    for task in self.tasks:  # they may be half changed when it raises
+                        self.places.pop(task.pull.arm, None)
                 try:
-                    self._trainer.train(batch, numbers, upto - level)
+                    self.trainer.train(batch, numbers, upto - level)
                 except SomeFailed as some:
                     causes = some.causes
         finally:
-            self._train_seconds = perf_counter() - began
+            self.train_seconds = perf_counter() - began
         failed = {}
-        for task, number in zip(self._tasks, numbers, strict=True):
+        for task, number in zip(self.tasks, numbers, strict=True):
             if number in causes:
                 failed[task.pull.arm] = causes[number]
             else:
-                self._places[task.pull.arm] = Place(batch, number, upto)
+                self.places[task.pull.arm] = Place(batch, number, upto)
         return failed
 
     def _gathered(self) -> tuple[Any, list[int], int]:
         """One batch in which all arms are, their places in it, and the level they are at."""
-        places = [self._places.get(task.pull.arm) for task in self._tasks]
+        places = [self.places.get(task.pull.arm) for task in self.tasks]
         known = [place for place in places if place]
         if not known:
-            seeds = [arm_seed(task.seed, task.pull.arm) for task in self._tasks]
-            batch = self._trainer.start([task.config for task in self._tasks], seeds)
-            return batch, list(range(len(self._tasks))), 0
+            seeds = [arm_seed(task.seed, task.pull.arm) for task in self.tasks]
+            batch = self.trainer.start([task.config for task in self.tasks], seeds)
+            return batch, list(range(len(self.tasks))), 0
         assert len(known) == len(places), "arms of a group are at one level"
         batch, level = known[0].batch, known[0].level
         if all(place.batch is batch for place in known):
             return batch, [place.place for place in known], level
-        batch = self._trainer.gather([self._trainer.take(p.batch, p.place) for p in known])
+        batch = self.trainer.gather([self.trainer.take(p.batch, p.place) for p in known])
         numbers = list(range(len(known)))
-        for task, number in zip(self._tasks, numbers, strict=True):
-            self._places[task.pull.arm] = Place(batch, number, level)
+        for task, number in zip(self.tasks, numbers, strict=True):
+            self.places[task.pull.arm] = Place(batch, number, level)
         return batch, numbers, level
 
     def _look(self, arms: Sequence[int]) -> dict[int, Any]:
         """What is observed of these arms, or the errors that looking raised."""
         if not arms:
             return {}
-        places = [self._places[arm] for arm in arms]
+        places = [self.places[arm] for arm in arms]
         began = perf_counter()
         try:
-            losses = self._trainer.losses(places[0].batch, [place.place for place in places])
+            losses = self.trainer.losses(places[0].batch, [place.place for place in places])
             return dict(zip(arms, losses, strict=True))
         finally:
-            self._loss_seconds = perf_counter() - began
+            self.loss_seconds = perf_counter() - began
 
     def _observed(self, task: Task, value: Any) -> Told:
         """The loss of an arm, kept with its state; or its failure, if that is not a loss."""
@@ -195,28 +194,21 @@ class _Performance:
             if isinstance(value, BaseException):
                 raise value
             loss, metrics = observation(value)
-            saved = self._saved(task.pull)
+            saved = None
+            if self.arms.folder and self.arms.always:
+                place = self.places[task.pull.arm]
+                state = self.trainer.take(place.batch, place.place)
+                saved = self.arms.folder.write(task.pull, state)
         except CheckpointNotWritten:
             raise
         except (Exception, SystemExit) as error:
             return self._failed(task, error)
         return Loss(task.pull, loss, self._work(task), metrics, saved)
 
-    def _saved(self, pull: Pull) -> Saved | None:
-        if not self._arms.folder or not self._arms.always:
-            return None
-        place = self._places[pull.arm]
-        return self._arms.folder.write(pull, self._trainer.take(place.batch, place.place))
-
     def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
         told = "".join(traceback.format_exception(error))[-65536:]
         return Failure(task.pull, said(error), told, self._work(task), lost=lost)
 
     def _work(self, task: Task) -> Work:
-        arms = len(self._tasks)
-        return Work(
-            self._trained,
-            self._train_seconds / arms,
-            self._loss_seconds / arms,
-            attempt=task.attempt,
-        )
+        train, look = (t / len(self.tasks) for t in (self.train_seconds, self.loss_seconds))
+        return Work(self.trained, train, look, attempt=task.attempt)

@@ -23,6 +23,11 @@ class Task(NamedTuple):
     known: tuple[int, Saved] | None = None  # the level of the arm's furthest checkpoint, the file
     pickled: bytes | None = None  # the config, on the way to another process
 
+    @property
+    def saved_level(self) -> int:
+        """The level of the arm's furthest checkpoint; 0 if there is none."""
+        return self.known[0] if self.known else 0
+
 
 class ConfigNotLoaded(LastarmError):
     """A config that was sent to a worker cannot be loaded there. That arm has failed."""

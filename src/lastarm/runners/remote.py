@@ -72,13 +72,22 @@ class Script:
     @contextmanager
     def present(self) -> Iterator[None]:
         """Within, the classes are in `__main__`, unless another script comes and has the same."""
+        main = vars(sys.modules["__main__"])
         with _main_lock:
-            self._enter()
+            for name, kind in self._classes.items():
+                _present.setdefault(name, [main.get(name, _ABSENT)]).append(kind)
+                main[name] = kind
         try:
             yield
         finally:
             with _main_lock:
-                self._leave()
+                for name, kind in self._classes.items():
+                    _present[name].remove(kind)
+                    main[name] = _present[name][-1]
+                    if main[name] is _ABSENT:
+                        del main[name]
+                    if len(_present[name]) == 1:
+                        del _present[name]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -88,22 +97,6 @@ class Script:
             return
         with _main_lock, self.present():
             yield
-
-    def _enter(self) -> None:
-        main = vars(sys.modules["__main__"])
-        for name, kind in self._classes.items():
-            _present.setdefault(name, [main.get(name, _ABSENT)]).append(kind)
-            main[name] = kind
-
-    def _leave(self) -> None:
-        main = vars(sys.modules["__main__"])
-        for name, kind in self._classes.items():
-            _present[name].remove(kind)
-            main[name] = _present[name][-1]
-            if main[name] is _ABSENT:
-                del main[name]
-            if len(_present[name]) == 1:
-                del _present[name]
 
 
 _main_lock = threading.RLock()

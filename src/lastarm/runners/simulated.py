@@ -154,8 +154,8 @@ class Simulated:
         self._idle.remove(worker)
         heapq.heapify(self._idle)
         chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
-        saved = task.known[0] if task.known else 0  # before the search was resumed
-        steps = pull.upto - max(self._level.get(pull.arm, 0), saved)
+        # A checkpoint may be from before the search was resumed.
+        steps = pull.upto - max(self._level.get(pull.arm, 0), task.saved_level)
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
             training *= self._slowdown

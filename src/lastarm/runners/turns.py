@@ -224,7 +224,7 @@ class Turns(Generic[W]):
         reserved: set[W] = set()  # for a suspect
         for worker, task in self._under_way():
             load[worker] = load.get(worker, 0) + 1
-            if task.attempt >= ATTEMPTS_OF_LOST:
+            if is_suspect(task):
                 reserved.add(worker)
         if reserved and not self._alone_on_worker:
             return {}, load, True

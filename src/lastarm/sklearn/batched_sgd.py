@@ -77,7 +77,7 @@ class BatchedSGD:
         self._usual = final_step(estimator).get_params()
         self._classifies = is_classifier(final_step(estimator))
         self._kept: list[Fold] = []
-        self._rows: dict[int, tuple[Fold, Rows, Rows]] = {}  # TRAIN and VAL by the fold's number
+        self._rows: list[tuple[Rows, Rows]] = []  # TRAIN and VAL of each fold
 
     def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> SGDBatch:
         """Models with weights of 0. Settings that scikit-learn refuses are refused now."""
@@ -86,24 +86,18 @@ class BatchedSGD:
             if arm is arms[0] or not _plain(self._settings(arm.config)):
                 self._begun(arm)  # scikit-learn checks the settings
         rules = [self._rule(arm) for arm in arms]
-        folds = []
-        for i, fold in enumerate(self._folds(arms[0])):
-            train, _ = self._read(i, fold)
-            features, targets = train.X.shape[1], train.Y.shape[1]
-            folds.append(ModelTable.zeros(rules, features, train.X.dtype, targets))
-        return SGDBatch(arms, folds)
+        return SGDBatch(arms, [_zeros(rules, train) for train, _ in self._read(arms[0])])
 
     def train(self, batch: SGDBatch, arms: Sequence[int], pulls: int) -> None:
         """Train all arms on the rows of one fold after another."""
         (done,) = {batch.arms[arm].pulls for arm in arms}
         first, steps = batch.arms[arms[0]], self._trainer.pulls_per_step
-        for i, fold in enumerate(self._folds(first)):
-            rows, _ = self._read(i, fold)
+        for fold, (rows, _) in zip(batch.folds, self._read(first), strict=True):
             places = _places(arms, rows.Y.shape[1])
-            models = batch.folds[i].chosen(places)
+            models = fold.chosen(places)
             begin, end = (len(rows.X) * steps * level for level in (done, done + pulls))
             models.descend(rows.X, rows.Y, self._order(first), begin, end, self._threads)
-            batch.folds[i].put(places, models)
+            fold.put(places, models)
         for arm in arms:
             batch.arms[arm] = batch.arms[arm]._replace(pulls=done + pulls)
 
@@ -112,10 +106,10 @@ class BatchedSGD:
         count = len(batch.arms)
         by_fold = [models.finite.reshape(count, -1).all(axis=1) for models in batch.folds]
         finite = np.all(by_fold, axis=0)[list(arms)]
-        folds = list(enumerate(self._folds(batch.arms[arms[0]])))
-        if self._trainer.scoring in (None, "score") and all(self._varied(*fold) for fold in folds):
-            judged = np.array([self._judged(*fold, batch, arms) for fold in folds])
-            losses: list[Any] = judged.T.tolist()
+        judged = [val for _, val in self._read(batch.arms[arms[0]])]
+        if self._trainer.scoring in (None, "score") and all(map(self._varied, judged)):
+            folds = zip(batch.folds, judged, strict=True)
+            losses: list[Any] = np.array([self._judged(*fold, arms) for fold in folds]).T.tolist()
         else:
             losses = [
                 self._scored(batch, arm) if fit else []
@@ -137,8 +131,7 @@ class BatchedSGD:
         """A copy of the arm, with fitted models of scikit-learn."""
         config, seed, pulls = batch.arms[arm]
         state = self._begun(batch.arms[arm])
-        for i, fold in enumerate(self._folds(batch.arms[arm])):
-            rows, _ = self._read(i, fold)
+        for i, (rows, _) in enumerate(self._read(batch.arms[arm])):
             weights = batch.folds[i].chosen(_places([arm], rows.Y.shape[1]))
             seen = self._trainer.pulls_per_step * pulls * len(rows.X)
             _put(final_step(state.models[i]), weights, seen)
@@ -169,8 +162,7 @@ class BatchedSGD:
             return self._trainer.on_all_rows(config, seed, pulls)
         arm, rows = ArmSettings(config, seed, 0), Rows.of(lesson)
         _begin(final_step(model), lesson, seed)
-        features, targets = rows.X.shape[1], rows.Y.shape[1]
-        weights = ModelTable.zeros([self._rule(arm)], features, rows.X.dtype, targets)
+        weights = _zeros([self._rule(arm)], rows)
         seen = lesson.steps * pulls * len(rows.X)
         weights.descend(rows.X, rows.Y, self._order(arm), 0, seen, self._threads)
         if not weights.finite.all():
@@ -226,24 +218,26 @@ class BatchedSGD:
         trainer = self._trainer
         return Lesson(fold.X_train, fold.y_train, trainer.classes, trainer.pulls_per_step)
 
-    def _read(self, i: int, fold: Fold) -> tuple[Rows, Rows]:
-        """TRAIN and VAL of fold i, which are kept."""
-        if i not in self._rows or self._rows[i][0] is not fold:
-            lesson = self._lesson(fold)
-            judged = lesson._replace(X=fold.X_validation, y=fold.y_validation)
-            self._rows[i] = fold, Rows.of(lesson), Rows.of(judged)
-        _, train, val = self._rows[i]
-        return train, val
+    def _read(self, arm: ArmSettings) -> list[tuple[Rows, Rows]]:
+        """TRAIN and VAL of each fold."""
+        if not self._rows:
+            lessons = [(self._lesson(fold), fold) for fold in self._folds(arm)]
+            self._rows = [
+                (
+                    Rows.of(lesson),
+                    Rows.of(lesson._replace(X=fold.X_validation, y=fold.y_validation)),
+                )
+                for lesson, fold in lessons
+            ]
+        return self._rows
 
-    def _varied(self, i: int, fold: Fold) -> bool:
+    def _varied(self, val: Rows) -> bool:
         """Whether the formula of R² holds: for equal targets scikit-learn has another rule."""
-        _, val = self._read(i, fold)
         return self._classifies or bool(np.var(val.Y.astype(np.float64)) > 0)
 
-    def _judged(self, i: int, fold: Fold, batch: SGDBatch, arms: Sequence[int]) -> Array:
-        _, val = self._read(i, fold)
+    def _judged(self, fold: ModelTable, val: Rows, arms: Sequence[int]) -> Array:
         targets = val.Y.shape[1]
-        models = batch.folds[i].chosen(_places(arms, targets))
+        models = fold.chosen(_places(arms, targets))
         wanted = self._trainer.scoring
         if self._classifies:
             labels = val.Y[:, 0] > 0 if targets == 1 else val.Y.argmax(axis=1)
@@ -251,6 +245,10 @@ class BatchedSGD:
             return wrong if wanted is None else wrong - 1
         errors = models.mean_squared_errors(val.X, val.Y)
         return errors if wanted is None else errors / np.var(val.Y.astype(np.float64)) - 1
+
+
+def _zeros(rules: Sequence[Rule], rows: Rows) -> ModelTable:
+    return ModelTable.zeros(rules, rows.X.shape[1], rows.X.dtype, rows.Y.shape[1])
 
 
 def _places(arms: Sequence[int], targets: int) -> NDArray[np.int64]:

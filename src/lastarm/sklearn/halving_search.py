@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -24,13 +25,14 @@ from lastarm.arguments import Number, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.errors import AllArmsFailed, InvalidArgument
 from lastarm.events import Event, Failure, Loss
-from lastarm.policy import Policy
+from lastarm.policies.named import choose
+from lastarm.policies.parts.integers import ceil_log
+from lastarm.policy import Policy, fresh
 from lastarm.result import Result
 from lastarm.searching import search
-from lastarm.sklearn.arms import policy_and_configs
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.space import Configs, Space
+from lastarm.space import Configs, Space, draw, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 
@@ -48,6 +50,11 @@ else:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+ARMS = 32  # if their number is not given
+# Where no budget is given:
+PULLS_AT_FIRST = 4  # of every arm
+PART_OF_ALL = 5  # of training every arm fully, where it is known how far that is
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
@@ -207,23 +214,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         )
         self.n_splits_ = len(trainer.splits)
         if self.refit == "keep" and self.n_splits_ > 1:
-            raise InvalidArgument.of(
-                "refit",
-                self.refit,
-                f"there are {self.n_splits_} folds, each with a model of its own",
-                "Use refit=True, or `validation` instead of `cv`",
-            )
+            rule = f"there are {self.n_splits_} folds, each with a model of its own"
+            way_out = "Use refit=True, or `validation` instead of `cv`"
+            raise InvalidArgument.of("refit", self.refit, rule, way_out)
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
         self.multimetric_ = False
-        policy, configs = policy_and_configs(
-            self.policy,
-            self.param_distributions,
-            n_arms=self.n_arms,
-            budget=self.budget,
-            max_pulls=self.max_pulls,
-            eta=self.eta,
-            seed=seed,
-        )
+        policy, configs = self._policy_and_configs(seed)
         workers = 1 if self.n_jobs is None else self.n_jobs
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
@@ -333,14 +329,10 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), deepcopy(get_tags(self.estimator))
-        tags.estimator_type = inner.estimator_type
-        tags.target_tags = inner.target_tags
-        tags.transformer_tags = inner.transformer_tags
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.input_tags = inner.input_tags
-        tags.no_validation = inner.no_validation
-        tags.non_deterministic = inner.non_deterministic
+        for kind in ("target", "transformer", "classifier", "regressor", "input"):
+            setattr(tags, f"{kind}_tags", getattr(inner, f"{kind}_tags"))
+        for name in ("estimator_type", "no_validation", "non_deterministic"):
+            setattr(tags, name, getattr(inner, name))
         return tags
 
     def _best(self, name: str) -> Any:
@@ -349,28 +341,69 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         return self.best_estimator_
 
     def _check_choices(self) -> None:
+        scoring, error_score = self.scoring, self.error_score
         if self.refit not in (True, False, "keep"):
-            raise InvalidArgument.of(
-                "refit",
-                self.refit,
-                'True trains the best config on all rows, "keep" keeps the model that the search '
-                "trained, and False keeps no model",
-                "Use one of these",
-            )
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise InvalidArgument.of(
-                "error_score",
-                self.error_score,
-                "it is the score of configs that fail",
-                'Use a number, or "raise"',
-            )
-        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
-            raise InvalidArgument.of(
-                "scoring",
-                self.scoring,
-                "configs are compared by one number",
-                "Use the name of a scorer, or a function of (estimator, X, y)",
-            )
+            rule = "it says which model there is after the search"
+            way_out = 'Use True to train on all rows, "keep" for the model of the search, or False'
+            raise InvalidArgument.of("refit", self.refit, rule, way_out)
+        if error_score != "raise" and not isinstance(error_score, Real):
+            rule, way_out = "it is the score of configs that fail", 'Use a number, or "raise"'
+            raise InvalidArgument.of("error_score", error_score, rule, way_out)
+        if not (isinstance(scoring, str | None) or callable(scoring)):
+            way_out = "Use the name of a scorer, or a function of (estimator, X, y)"
+            rule = "configs are compared by one number"
+            raise InvalidArgument.of("scoring", scoring, rule, way_out)
+
+    def _policy_and_configs(self, seed: int) -> tuple[Policy, list[dict[str, Any]]]:
+        given, space, eta = self.policy, self.param_distributions, self.eta
+        numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
+        if not isinstance(given, str | None):
+            policy, _ = choose(given, {"n_arms": self.n_arms, **numbers})
+            configs = _drawn(space, policy.arms, seed)
+            return fresh(policy, arms=len(configs)), configs
+        configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
+        numbers["arms"] = len(configs)
+        etas = 2 if eta is None else eta
+        suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
+        return choose(given, numbers, seed=seed, suggested=suggested).policy, configs
+
+
+def _suggested(
+    arms: int, budget: int | None, max_pulls: int | None, eta: Number
+) -> dict[str, int]:
+    """The budget and the horizon, if they are left out: the horizon is a rung's share."""
+    if max_pulls is not None:
+        most = whole_number("max_pulls", max_pulls, 1, "the most pulls that one setting may get")
+        return {"budget": max(1, arms * most // PART_OF_ALL)}
+    eta = whole_number("eta", eta, 2, "the part of a rung that is kept, as 1/eta")
+    rungs = max(1, ceil_log(arms, eta))
+    budget = PULLS_AT_FIRST * arms * rungs if budget is None else budget
+    budget = whole_number("budget", budget, 1, "the total of pulls over all settings")
+    return {"budget": budget, "max_pulls": max(1, budget // rungs)}
+
+
+def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
+    """`n_arms` configs, or all configs if there are fewer."""
+    n_arms = whole_number("n_arms", n_arms, 1, "how many configs are tried")
+    most = size(space)
+    arms = n_arms if most is None else min(n_arms, most)
+
+    def too_many(arms: int) -> bool:
+        try:
+            draw(space, arms, seed)
+        except InvalidArgument:
+            return True
+        return False
+
+    if arms > 1 and isinstance(space, list | tuple):  # its parts may share configs
+        arms = bisect_left(range(2, arms + 1), True, key=too_many) + 1
+    configs = draw(space, arms, seed)
+    if arms < n_arms:
+        warnings.warn(
+            f"there are only {arms} configs, fewer than n_arms={n_arms}: all of them are tried",
+            stacklevel=4,
+        )
+    return configs
 
 
 def searched(

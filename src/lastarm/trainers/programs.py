@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from string import Formatter
 from typing import IO, Any
 
@@ -24,7 +24,6 @@ from lastarm.arguments import did_you_mean
 from lastarm.errors import InvalidArgument, LastarmError
 from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
-from lastarm.trainers.unpacking import UnsafeArchive, unpack
 
 RESERVED = {
     "upto": "pulls in all",
@@ -45,6 +44,10 @@ class ProgramFailed(LastarmError, RuntimeError):
     def __init__(self, message: str, code: int) -> None:
         self.code = code
         super().__init__(message)
+
+
+class UnsafeArchive(LastarmError, ValueError):
+    """An archive holds something that is not unpacked. Nothing outside its folder was changed."""
 
 
 class ArmFolder:
@@ -99,12 +102,8 @@ class Program:
         self, argv: Sequence[str | os.PathLike[str]], names: Collection[str] | None = None
     ) -> None:
         if isinstance(argv, str) or not argv:
-            raise InvalidArgument.of(
-                "argv",
-                argv,
-                "it is a program and its arguments",
-                'Use a list of strings, such as ["./train", "--rate", "{rate}"]',
-            )
+            way_out = 'Use a list of strings, such as ["./train", "--rate", "{rate}"]'
+            raise InvalidArgument.of("argv", argv, "it is a program and its arguments", way_out)
         try:
             self.argv = [os.fspath(argument) for argument in argv]
         except TypeError as error:
@@ -116,12 +115,9 @@ class Program:
         first = _pieces(self.argv[0])
         program = "".join(text for text, _ in first)
         if all(name is None for _, name in first) and shutil.which(program) is None:
-            raise InvalidArgument(
-                f"the program {program!r} cannot be found, or is not executable. Use the path of "
-                "an executable file, such as './train', or the name of one on the PATH.",
-                argument="argv",
-                given=argv,
-            )
+            rule = f"the program {program!r} cannot be found, or is not executable"
+            way_out = "Use the path of an executable file, such as './train', or one on the PATH"
+            raise InvalidArgument.of("argv", argv, rule, way_out)
 
     def _check(self, names: Collection[str]) -> None:
         known = [*names, *RESERVED]
@@ -133,12 +129,9 @@ class Program:
                 given=names,
             )
         if unknown := [name for name in self._names if name not in known]:
-            raise InvalidArgument(
-                f"{{{unknown[0]}}} is not known. {did_you_mean(unknown[0], known)}Use "
-                f"{', '.join(known)} in braces, or write {{{{ and }}}} for literal braces.",
-                argument="argv",
-                given=self.argv,
-            )
+            use = f"Use {', '.join(known)} in braces, or write {{{{ and }}}} for literal braces"
+            way_out = did_you_mean(unknown[0], known) + use
+            raise InvalidArgument.of("argv", self.argv, f"{{{unknown[0]}}} is not known", way_out)
 
     def start(self, config: Config, seed: int) -> ArmFolder:
         """A new arm, with an empty folder."""
@@ -221,12 +214,8 @@ def _pieces(argument: str) -> list[tuple[str, str | None]]:
         if any(form or conversion for _, _, form, conversion in pieces):
             raise ValueError("a placeholder is a name in braces and nothing else")
     except ValueError as error:
-        raise InvalidArgument(
-            f"the argument {argument!r} is not valid: {error}. Write {{{{ and }}}} for literal "
-            "braces.",
-            argument="argv",
-            given=argument,
-        ) from None
+        way_out = "Write {{ and }} for literal braces"
+        raise InvalidArgument.of("argv", argument, str(error), way_out) from None
     return [(text, name) for text, name, _, _ in pieces]
 
 
@@ -310,3 +299,59 @@ def _portable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry
+
+
+def unpack(tar: tarfile.TarFile, folder: Path) -> None:
+    """Unpack `tar` into `folder`, which is empty and ours alone.
+
+    It does what `extractall(filter="tar")` does, which Python has only since 3.11.4, and is
+    stricter:
+
+    - A name leads into the folder: it is not absolute and has no "..".
+    - There are plain files, folders, symbolic links, and second names of files of this archive.
+      A device, a pipe or anything else is refused.
+    - A symbolic link may lead anywhere, such as to the user's own data, but nothing is written
+      through one: links are made when all else is there. No name is taken twice.
+    - Nobody else may write to a file, whatever its mode was, and no file runs as its owner.
+    """
+    links: list[tuple[Path, str]] = []
+    entries: list[tuple[Path, tarfile.TarInfo]] = []
+    for entry in tar:
+        path = folder / _inside(entry.name)
+        if entry.isdir():
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if entry.issym():
+            links.append((path, entry.linkname))
+            continue
+        if entry.islnk():
+            os.link(folder / _inside(entry.linkname), path)
+            continue
+        if source := tar.extractfile(entry) if entry.isreg() else None:
+            with source, path.open("xb") as file:
+                shutil.copyfileobj(source, file)
+        elif not entry.isdir():
+            raise UnsafeArchive(f"{entry.name!r} is neither a file, a folder nor a link")
+        entries.append((path, entry))
+    for path, target in links:
+        path.symlink_to(target)
+    for path, entry in reversed(entries):  # a folder after what is in it
+        path.chmod(entry.mode & 0o755)
+        os.utime(path, (entry.mtime, entry.mtime))
+
+
+def _inside(name: str) -> PurePosixPath:
+    """The name of an entry, if it leads into the folder.
+
+    >>> _inside("state/weights")
+    PurePosixPath('state/weights')
+    >>> _inside("state/../../weights")
+    Traceback (most recent call last):
+    lastarm.trainers.programs.UnsafeArchive: 'state/../../weights' does not lead into the folder
+    """
+    path = PurePosixPath(name)
+    foreign = os.name == "nt" and set(name) & set("\\:")
+    if path.is_absolute() or not path.parts or ".." in path.parts or foreign:
+        raise UnsafeArchive(f"{name!r} does not lead into the folder")
+    return path

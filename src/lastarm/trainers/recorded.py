@@ -40,23 +40,13 @@ class RecordedCurves:
     (0.5, 0.4)
     """
 
-    def __init__(
-        self,
-        losses: Any,
-        *,
-        test: Any = None,
-        seconds_per_pull: float = 0.0,
-    ) -> None:
+    def __init__(self, losses: Any, *, test: Any = None, seconds_per_pull: float = 0.0) -> None:
         self.losses = _table(losses)
         self._final_test = None if test is None else _real("test", test)
         if self._final_test is not None:
             if self._final_test.shape != self.losses.shape[:1]:
-                raise InvalidArgument(
-                    f"`test` has the shape {self._final_test.shape}, but there are "
-                    f"{len(self.losses)} rows. Use one number for each row.",
-                    argument="test",
-                    given=test,
-                )
+                rule = f"it has shape {self._final_test.shape}, for {len(self.losses)} rows"
+                raise InvalidArgument.of("test", test, rule, "Use one number for each row")
             self.test = self._test  # a table without test losses has no such method
         self.seconds_per_pull = _pace(seconds_per_pull)
 
@@ -107,12 +97,8 @@ class RecordedCurves:
 
 def _pace(seconds_per_pull: float) -> float:
     if not 0 <= seconds_per_pull < inf:
-        raise InvalidArgument.of(
-            "seconds_per_pull",
-            seconds_per_pull,
-            "it is how long a pull takes",
-            "Use a finite number of 0 or more",
-        )
+        rule, way_out = "it is how long a pull takes", "Use a finite number of 0 or more"
+        raise InvalidArgument.of("seconds_per_pull", seconds_per_pull, rule, way_out)
     return seconds_per_pull
 
 
@@ -120,29 +106,20 @@ def _table(losses: Any) -> NDArray[np.float64]:
     try:
         table = np.asarray(losses)
     except ValueError:
-        raise InvalidArgument(
-            "the rows of losses differ in length. Use rows of one length.",
-            argument="losses",
-            given=losses,
-        ) from None
+        rule, way_out = "its rows differ in length", "Use rows of one length"
+        raise InvalidArgument.of("losses", losses, rule, way_out) from None
     if table.ndim != 2 or 0 in table.shape:
-        raise InvalidArgument(
-            f"the losses have the shape {table.shape}, but a table has arms and steps. Use two "
-            "dimensions, with at least one arm and one step.",
-            argument="losses",
-            given=losses,
-        )
+        rule = f"its shape is {table.shape}, and a table has arms and steps"
+        way_out = "Use two dimensions, with at least one arm and one step"
+        raise InvalidArgument.of("losses", losses, rule, way_out)
     return _real("losses", table)
 
 
 def _real(name: str, values: Any) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise InvalidArgument(
-            f"the values of {name} are {array.dtype}, not real numbers. Use real numbers.",
-            argument=name,
-            given=values,
-        )
+        rule = f"it has values of type {array.dtype}, not real numbers"
+        raise InvalidArgument.of(name, values, rule, "Use real numbers")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 

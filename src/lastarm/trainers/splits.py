@@ -33,8 +33,8 @@ class Split:
     0
     >>> Split(train=[0, 1, 2], validation=[2, 3])
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: row 2 is in both train and validation, but an arm cannot be
-    judged by rows that it learnt from. Put each row into one part.
+    lastarm.errors.InvalidArgument: validation=[2, 3] is not valid: row 2 is also in train, but an
+    arm is not judged by rows that it learnt from. Put each row into one part.
     """
 
     train: Rows
@@ -47,21 +47,15 @@ class Split:
             rows = _rows(name, given)
             object.__setattr__(self, name, rows)
             if not rows.size and name != "test":
-                raise InvalidArgument(
-                    f"{name} has no rows, and only test may be empty. Put some rows into it.",
-                    argument=name,
-                    given=given,
-                )
+                rule = "it has no rows, and only test may be empty"
+                raise InvalidArgument.of(name, given, rule, "Put some rows into it")
         for one, other in combinations(parts, 2):
             rows = getattr(self, one)
             shared = rows[np.isin(rows, getattr(self, other))]
             if shared.size:
-                raise InvalidArgument(
-                    f"row {shared.min()} is in both {one} and {other}, but an arm cannot be "
-                    "judged by rows that it learnt from. Put each row into one part.",
-                    argument=other,
-                    given=parts[other],
-                )
+                rule = f"row {shared.min()} is also in {one}, but an arm is not judged by rows "
+                rule += "that it learnt from"
+                raise InvalidArgument.of(other, parts[other], rule, "Put each row into one part")
 
     def __iter__(self) -> Iterator[Rows]:
         return iter((self.train, self.validation, self.test))
@@ -70,12 +64,8 @@ class Split:
         """The same split, if there are `n` rows and it names no others."""
         last = max(int(rows.max(initial=-1)) for rows in self)
         if last >= n:
-            raise InvalidArgument(
-                f"the split names row {last}, but there are {n} rows, numbered from 0. Use only "
-                "rows that there are.",
-                argument="split",
-                given=last,
-            )
+            rule = f"it names row {last}, but there are {n} rows, numbered from 0"
+            raise InvalidArgument.of("split", last, rule, "Use only rows that there are")
         return self
 
 
@@ -131,12 +121,9 @@ def folds(
     labels, n = _labels(y)
     n_test = _size("test", test, n) if test else 0
     if n - n_test < k:
-        raise InvalidArgument(
-            f"{n - n_test} rows are too few for {k} folds: each fold has at least one row. Use "
-            f"more rows than n_samples={n}, or fewer folds.",
-            argument="k",
-            given=k,
-        )
+        rule = f"each fold has at least one row, and there are {n - n_test}"
+        way_out = f"Use more rows than n_samples={n}, or fewer folds"
+        raise InvalidArgument.of("k", k, rule, way_out)
     in_proportion = _stratified(labels, stratify, k)
     order = _mixed(labels if in_proportion else None, n, seed)
     rest = order[n_test:]
@@ -167,9 +154,8 @@ def _mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
 def _stratified(labels: NDArray[Any] | None, stratify: Stratify, least: int) -> bool:
     if labels is None or labels.ndim != 1:
         if stratify is True:
-            raise InvalidArgument.of(
-                "stratify", stratify, "it needs one label for each row", "Pass the labels as y"
-            )
+            rule = "it needs one label for each row"
+            raise InvalidArgument.of("stratify", stratify, rule, "Pass the labels as y")
         return False
     if stratify == "auto":
         whole = labels.dtype.kind != "f" or bool(np.all(labels == np.round(labels)))
@@ -199,17 +185,12 @@ def _labels(y: ArrayLike | int) -> tuple[NDArray[Any] | None, int]:
 
 def _size(name: str, fraction: float, n: int) -> int:
     if not 0 < fraction < 1:
-        raise InvalidArgument.of(
-            name, fraction, f"{name} is a share of the rows", "Use a number between 0 and 1"
-        )
+        rule, way_out = "it is a share of the rows", "Use a number between 0 and 1"
+        raise InvalidArgument.of(name, fraction, rule, way_out)
     size = max(1, round(fraction * n))
     if size >= n:
-        raise InvalidArgument(
-            f"{n} rows are too few: with {name}={fraction}, no row is left for the rest. Use more "
-            f"rows than n_samples={n}.",
-            argument=name,
-            given=fraction,
-        )
+        rule = f"no row of {n} is left for the rest"
+        raise InvalidArgument.of(name, fraction, rule, f"Use more rows than n_samples={n}")
     return size
 
 
@@ -218,10 +199,7 @@ def _rows(name: str, given: ArrayLike) -> Rows:
     if rows.dtype == np.bool_:
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu") or rows.min(initial=0) < 0:
-        raise InvalidArgument(
-            f"{name} is an array of {rows.dtype} with the shape {rows.shape}. Use a list of row "
-            "numbers, counted from 0, or a mask.",
-            argument=name,
-            given=given,
-        )
+        rule = f"it is an array of {rows.dtype} with the shape {rows.shape}"
+        way_out = "Use a list of row numbers, counted from 0, or a mask"
+        raise InvalidArgument.of(name, given, rule, way_out)
     return rows.astype(np.intp)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lastarm.report.axes import HUGE
 from lastarm.report.figures.palette import Look
 
 try:
@@ -30,7 +31,6 @@ except ImportError as error:
     ) from error
 
 __all__ = [
-    "HUGE",
     "Axes",
     "Figure",
     "LineCollection",
@@ -46,7 +46,6 @@ __all__ = [
     "wide",
 ]
 
-HUGE = 1e300
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {
     "axes.grid": True,

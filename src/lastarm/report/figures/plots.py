@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import LevelCost
-from lastarm.plain import short
+from lastarm.plain import duration, short
+from lastarm.report.axes import HUGE
 from lastarm.report.figures.drawing import (
-    HUGE,
     Axes,
     Figure,
     LineCollection,
@@ -97,7 +97,7 @@ class Plots:
             most = max([1, *left])
             for place, (step, arms) in enumerate(zip(steps, left, strict=True)):
                 seconds = step.cost.train_seconds + step.cost.loss_seconds
-                took = f"{step.cost.pulls:,} pulls" + (f", {_time(seconds)}" if seconds else "")
+                took = f"{step.cost.pulls:,} pulls" + (f", {duration(seconds)}" if seconds else "")
                 axes.text(arms + 0.02 * most, place, took, va="center", fontsize="small")
             axes.set_yticks(range(len(steps)), [step.name for step in steps])
             axes.set_ylim(max(len(steps), FEW_BARS) - 0.5, -0.5)
@@ -118,7 +118,7 @@ class Plots:
         :param ax: the axes to draw into.
         """
         result = self._result
-        reached = _reached_by(result)
+        reached = {at.arm: at.pulls for at in result.standings()}
         arms_with = Counter(reached.values())
         pulls = sorted(arms_with, reverse=True)
         places = list(accumulate((arms_with[level] for level in pulls), initial=0))
@@ -137,8 +137,8 @@ class Plots:
             axes.set_ylim(0, max(1, furthest) * 1.04)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             looking = f"{result.spent.observations:,} looks at a loss\n"
-            looking += f"{_time(result.spent.train_seconds)} training, "
-            looking += f"{_time(result.spent.loss_seconds)} looking"
+            looking += f"{duration(result.spent.train_seconds)} training, "
+            looking += f"{duration(result.spent.loss_seconds)} looking"
             framed_legend(axes, loc="center", title=looking)
         return axes
 
@@ -227,12 +227,6 @@ def _bounded(loss: float) -> float:
     return max(min(loss, HUGE), -HUGE)
 
 
-def _time(seconds: float) -> str:
-    if seconds < 0.1:
-        return f"{1000 * seconds:.2g} ms"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
-
-
 def _looks(results: Collection[Result]) -> Iterator[Look]:
     """How each is drawn: as its policy is elsewhere, if no other before it was."""
     policies = [str(result.policy.get("name")) for result in results]
@@ -253,19 +247,8 @@ class _Step(NamedTuple):
     cost: LevelCost
 
 
-def _reached_by(result: Result) -> dict[int, int]:
-    """The pulls that each arm had."""
-    return {arm: curve[-1][0] for arm, curve in result.curves.items()} | {
-        arm: failure.pull.upto for arm, failure in result.failures.items()
-    }
-
-
 def _steps_of(result: Result, most: int) -> list[_Step]:
-    """The levels from the lowest; if they are more than `most`, in powers of 2.
-
-    An arm that was brought past a level without a stop there, as in a search that was extended,
-    went on from it too.
-    """
+    """The levels from the lowest; if they are more than `most`, in powers of 2."""
     together = len(result.rungs) > most
     groups: dict[int, list[int]] = defaultdict(list)
     for level in sorted(result.rungs):
@@ -277,7 +260,7 @@ def _steps_of(result: Result, most: int) -> list[_Step]:
             came[of[level]].add(arm)
     for arm, failure in result.failures.items():
         came[of[failure.pull.upto]].add(arm)
-    reached = _reached_by(result)
+    reached = {at.arm: at.pulls for at in result.standings()}
     first = {arm: min(level for level, _ in curve) for arm, curve in result.curves.items()}
     steps = []
     for group, levels in groups.items():

@@ -41,13 +41,13 @@ class Workers:
     ) -> None:
         self._client, self._lease = client, lease
         self._resources, self._nannies = resources, nannies
-        self._known: dict[str, DaskWorker] = {}
-        self._given_up: set[str] = set()
+        self.known: dict[str, DaskWorker] = {}  # as they were when last looked at
+        self.given_up: set[str] = set()  # although they may still be there
         self._surveyed = -math.inf
         self._unanswered = math.inf  # since when the scheduler gives no answer
         self._last_manned = monotonic()
         self.survey()
-        if nannies and not all(worker.nanny for worker in self._known.values()):
+        if nannies and not all(worker.nanny for worker in self.known.values()):
             raise InvalidArgument(
                 "pull_seconds is not valid where workers have no nanny: a nanny restarts a worker "
                 "whose pull takes too long. Start workers with a nanny, as LocalCluster does "
@@ -60,18 +60,10 @@ class Workers:
         """In how many seconds it is time to look at the cluster again."""
         return max(0.0, self._surveyed + min(SURVEY, self._lease / 4) - monotonic())
 
-    def known(self) -> Mapping[str, DaskWorker]:
-        """The workers as they were when the cluster was last looked at."""
-        return self._known
-
-    def was_given_up(self, worker: str) -> bool:
-        """Whether a worker was given up, although it may still be there."""
-        return worker in self._given_up
-
     def give_up(self, worker: str) -> None:
         """Do without a worker, and let Dask replace it meanwhile, which takes seconds."""
-        self._given_up.add(worker)
-        if known := self._known.pop(worker, None):
+        self.given_up.add(worker)
+        if known := self.known.pop(worker, None):
             threading.Thread(target=self._replace, args=[known.address], daemon=True).start()
 
     def survey(self) -> None:
@@ -96,21 +88,21 @@ class Workers:
         # After a pause of this process, as on a suspended machine, all seem to be silent.
         paused = monotonic() > self._surveyed + max(self._lease / 2, 2 * SURVEY)
         self._surveyed, self._unanswered = monotonic(), math.inf
-        before, self._known = self._known, {}
+        before, self.known = self.known, {}
         for worker, (address, threads, resources, nanny, seen) in workers.items():
             known = before.get(worker)
             silent = known is not None and known.seen == seen and not paused
             noticed = known.noticed if known and silent else self._surveyed
             slots = self._slots(threads, resources) if nanny or not self._nannies else 0
-            if worker not in self._given_up:
-                self._known[worker] = DaskWorker(address, slots, nanny, seen, noticed)
-        for worker, known in list(self._known.items()):
+            if worker not in self.given_up:
+                self.known[worker] = DaskWorker(address, slots, nanny, seen, noticed)
+        for worker, known in list(self.known.items()):
             if self._surveyed > known.noticed + self._lease:
                 self.give_up(worker)
         self._warn_if_there_is_none()
 
     def _warn_if_there_is_none(self) -> None:
-        if any(worker.slots for worker in self._known.values()):
+        if any(worker.slots for worker in self.known.values()):
             self._last_manned = monotonic()
         elif monotonic() > self._last_manned + UNMANNED:
             self._last_manned = math.inf

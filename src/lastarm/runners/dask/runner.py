@@ -28,7 +28,7 @@ from lastarm.errors import ClusterLost, InvalidArgument, LastarmError, WorkersNo
 from lastarm.events import Failure, Loss, Pull, Told
 from lastarm.runners.dask import compat
 from lastarm.runners.dask.cluster import ANSWER, Workers
-from lastarm.runners.dask.worker import Begun, Errand, perform
+from lastarm.runners.dask.worker import Errand, perform
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms
 from lastarm.runners.remote import Kit, Report, Script, amounts, sendable
@@ -50,11 +50,6 @@ class Home(NamedTuple):
     movable: bool
     on_disk: int  # the size of its checkpoint, 0 if there is none
 
-    @property
-    def pinned(self) -> bool:
-        """Whether only its worker can go on with it."""
-        return not self.movable and not self.on_disk
-
 
 class Homes:
     """The homes of arms. States that are also on the disk take at most `memory` bytes."""
@@ -71,8 +66,8 @@ class Homes:
         # A worker that was retired, and not lost, has given its states to others.
         if home and (
             home.state.status in ("cancelled", "lost")
-            or workers.was_given_up(home.worker)
-            or (not home.movable and home.worker not in workers.known())
+            or home.worker in workers.given_up
+            or (not home.movable and home.worker not in workers.known)
         ):
             self.pop(arm)
             return None
@@ -92,12 +87,6 @@ class Homes:
         """Forget the home of an arm; Dask releases a state that no future refers to."""
         self._size -= self._on_disk.pop(arm, 0)
         return self._homes.pop(arm, None)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._homes.clear()
-        self._on_disk.clear()
-        self._size = 0
 
 
 @dataclass
@@ -166,7 +155,7 @@ class Dask:
         )
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._unsent: deque[Told] = deque()  # failures of arms whose configs cannot be sent
-        messages: queue.SimpleQueue[tuple[str, Report | Begun]] = queue.SimpleQueue()
+        messages: queue.SimpleQueue[tuple[str, Report | None]] = queue.SimpleQueue()
         self._messages = messages
         self._kit = Kit.of(arms)
         client.subscribe_topic(
@@ -232,7 +221,7 @@ class Dask:
                 given = {"identity": identity, "client": client.id}
                 client.run_on_scheduler(compat.clear_away, **given, callback_timeout=ANSWER)
         self._flights.clear()
-        self._homes.clear()
+        self._homes = Homes(self._arms.memory)
         self._kits.clear()
         self._demand = None
         self._kit.put_away()
@@ -245,7 +234,7 @@ class Dask:
 
     def _slots(self) -> dict[str, int]:
         """How many pulls each worker can have at once."""
-        known = self._workers.known().items()
+        known = self._workers.known.items()
         return {name: worker.slots + self._short for name, worker in known if worker.slots}
 
     def _dispatch(self) -> None:
@@ -263,13 +252,13 @@ class Dask:
 
     def _only_home(self, task: Task) -> bool:
         home = self._homes.of(task.pull.arm, self._workers)
-        return home is not None and home.pinned
+        return home is not None and not home.movable and not home.on_disk
 
     def _submit(self, task: Task, worker: str) -> None:
         home = self._homes.pop(task.pull.arm)
         if home and not (home.level <= task.pull.upto and (home.movable or home.worker == worker)):
             home = None
-        known = self._workers.known()[worker]
+        known = self._workers.known[worker]
         if worker not in self._kits:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a trainer has its data
@@ -291,7 +280,7 @@ class Dask:
             pure=False,
             retries=0,
         )
-        level = max(task.known[0] if task.known else 0, home.level if home else 0)
+        level = max(task.saved_level, home.level if home else 0)
         busy = sum(flight.worker == worker for flight in self._flights.values())
         in_hand = busy < known.slots
         elsewhere = home if home and home.worker != worker else None
@@ -303,11 +292,11 @@ class Dask:
             results += self._take(*self._messages.get())
         return results
 
-    def _take(self, key: str, report: Report | Begun) -> list[Told]:
+    def _take(self, key: str, report: Report | None) -> list[Told]:
         flight = self._flights.get(key)
         if flight is None:
             return []  # it came back, or was given up, before
-        if isinstance(report, Begun):
+        if report is None:  # it has begun
             flight.since = monotonic()
             return []
         self._leave(key)
@@ -335,7 +324,7 @@ class Dask:
 
     def _ask_for_a_worker(self) -> None:
         """Where there is none: a cluster that adapts starts one when something is to be done."""
-        if any(worker.slots for worker in self._workers.known().values()):
+        if any(worker.slots for worker in self._workers.known.values()):
             self._demand = None
         elif self._demand is None:
             self._demand = self._client.submit(int, pure=False, resources=self._resources or None)
@@ -350,12 +339,12 @@ class Dask:
 
     def _do_without_the_lost(self) -> list[Told]:
         """Forget what was on workers that are gone; their pulls begin again somewhere else."""
-        workers = self._workers.known()
+        workers = self._workers.known
         self._kits = {worker: kit for worker, kit in self._kits.items() if worker in workers}
         lost = [flight for flight in self._flights.values() if flight.worker not in workers]
         for flight in lost:
             self._forget(flight)
-            if flight.home and not self._workers.was_given_up(flight.worker):
+            if flight.home and flight.worker not in self._workers.given_up:
                 self._homes.put(flight.task.pull.arm, flight.home)
         return [_failed(flight, "its worker died or froze", lost=True) for flight in lost]
 

@@ -18,9 +18,9 @@ from distributed import get_worker
 
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import WorkersNotStarted
-from lastarm.events import Pull, Saved, Told
+from lastarm.events import Pull, Saved
 from lastarm.runners.dask import compat
-from lastarm.runners.performer import Performer, Task
+from lastarm.runners.performer import Performer
 from lastarm.runners.remote import Kit, Report, Script, load_trainer
 from lastarm.runners.states import States, packed, size_of
 
@@ -32,18 +32,6 @@ class Errand(NamedTuple):
     state: str
     client: str
     timed: bool  # whether it is to say when it begins
-
-
-class Begun:
-    """What a timed pull sends first: the trainer is loaded, the state is here, now it trains."""
-
-
-class Carried(NamedTuple):
-    """The state of an arm between two pulls."""
-
-    level: int
-    state: Any
-    movable: bool = True  # to another process
 
 
 class Boxed:
@@ -102,49 +90,35 @@ class SharedFolder(StateFolder):
 
 
 def perform(
-    kit: Kit,
-    sent: bytes,
-    boxed: Boxed | None,
-    carried: tuple[int, bool] | None,
-    errand: Errand,
+    kit: Kit, sent: bytes, boxed: Boxed | None, carried: tuple[int, bool] | None, errand: Errand
 ) -> None:
-    """Train and look, leave the state here for the client, and tell it what became of the pull."""
-    worker, loaded = get_worker(), load(kit)
-    before = None
+    """Train and look, leave the state here for the client, and tell it what became of the pull.
+
+    The pull goes on from what is `boxed`, if anything is, whose level and whether it is movable
+    were `carried` here with it.
+    """
+    worker, loaded, task = get_worker(), load(kit), pickle.loads(sent)
+    arm, movable = task.pull.arm, None
+    states = States(loaded.folder, memory=inf, always=True)
     if boxed and carried and not boxed.taken:
         with suppress(Exception):  # a state that cannot be loaded here is trained again
-            before = Carried(carried[0], boxed.take(loaded.script), carried[1])
-    if errand.timed:
-        worker.log_event(kit.identity, pickle.dumps((errand.key, Begun())))
-    told, after = carried_on(loaded, pickle.loads(sent), before, worker.id)
+            states.put_back(Pull(arm, carried[0]), boxed.take(loaded.script))
+            movable = carried[1]
+    if errand.timed:  # the trainer is loaded, the state is here, now it trains
+        worker.log_event(kit.identity, pickle.dumps((errand.key, None)))
+    with loaded.script.present():
+        told = Performer(loaded.trainer, states).perform(task, worker.id)
+        held = states.held(arm)
+        if held and movable is None:
+            movable = size_of(held.state) > 0
     if not compat.is_wanted(worker, errand.key):
         return
     report = Report(told)
-    if after is not None:
-        boxed = Boxed(after.state, sizeof(after.state), loaded.script)
+    if held:
+        boxed = Boxed(held.state, sizeof(held.state), loaded.script)
         compat.leave(worker, errand.state, boxed, errand.client)
-        report = Report(told, after.level, after.movable)
+        report = Report(told, held.level, bool(movable))
     worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
-
-
-def carried_on(
-    loaded: Loaded, task: Task, carried: Carried | None, worker: str
-) -> tuple[Told, Carried | None]:
-    """Train and look, going on from the state that was carried here, if any.
-
-    Returned are what became of the pull, and the state for the next pull to go on from.
-    """
-    states = States(loaded.folder, memory=inf, always=True)
-    arm = task.pull.arm
-    if carried:
-        states.put_back(Pull(arm, carried.level), carried.state)
-    with loaded.script.present():
-        told = Performer(loaded.trainer, states).perform(task, worker)
-        held = states.held(arm)
-        if held is None:
-            return told, None
-        movable = carried.movable if carried else size_of(held.state) > 0
-    return told, Carried(held.level, held.state, movable)
 
 
 class Loaded(NamedTuple):

@@ -1,7 +1,7 @@
 """The Ray runner: pulls on the actors of a Ray cluster.
 
-Here is all that is about Ray: the runner, its actors, the cluster that it starts or watches, and,
-in `compat`, the only uses of names that are not public in Ray.
+Here is all that is about Ray: the runner and its actors, the cluster that it starts or watches,
+and, in `compat`, the only uses of names that are not public in Ray.
 """
 
 try:

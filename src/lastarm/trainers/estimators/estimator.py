@@ -122,20 +122,14 @@ class Estimator:
     ) -> None:
         final = final_step(estimator)
         if isinstance(final, type) or not hasattr(final, "get_params"):
-            raise InvalidArgument.of(
-                "estimator",
-                final,
-                "it is not an instance of an estimator",
-                "Pass an instance, such as SGDClassifier()",
-            )
+            rule = "it is not an instance of an estimator"
+            way_out = "Pass an instance, such as SGDClassifier()"
+            raise InvalidArgument.of("estimator", final, rule, way_out)
         _family(final)
         if scoring is None and not (is_classifier(final) or is_regressor(final)):
-            raise InvalidArgument(
-                f"{type(final).__name__} is neither a classifier nor a regressor, so its loss is "
-                "not defined. Use `scoring`.",
-                argument="scoring",
-                given=None,
-            )
+            kind = type(final).__name__
+            rule = f"{kind} is neither a classifier nor a regressor, so its loss is not defined"
+            raise InvalidArgument.of("scoring", None, rule, "Use a scorer")
         self.estimator = estimator
         self.scoring = scoring
         self.pulls_per_step = whole_number(
@@ -143,18 +137,12 @@ class Estimator:
         )
         self.seed = whole_number("seed", seed, 0, "what decides which rows are TRAIN")
         if threads is not None:
-            threads = whole_number(
-                "threads", threads, 1, "the number of threads of BLAS and OpenMP"
-            )
+            threads = whole_number("threads", threads, 1, "the threads of BLAS and OpenMP")
         self.threads = threads
         self._score = _scorer(scoring)
         if y is None and get_tags(final).target_tags.required:
-            raise InvalidArgument(
-                f"{type(final).__name__} requires y to be passed, but the target y is None. Pass "
-                "the targets.",
-                argument="y",
-                given=None,
-            )
+            rule = f"{type(final).__name__} requires y to be passed, but the target y is None"
+            raise InvalidArgument.of("y", None, rule, "Pass the targets")
         self._X, self._y = indexable(X, None if y is None else np.asarray(y))
         if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
             self._y = self._y.ravel()
@@ -175,12 +163,9 @@ class Estimator:
         prefix = f"{models[0].steps[-1][0]}__" if isinstance(models[0], Pipeline) else ""
         counted = f"{prefix}{_family(final).counted}"
         if counted in config:
-            raise InvalidArgument(
-                f"{counted}={config[counted]} is not valid in a config: it says how far a "
-                f"{type(final).__name__} is trained, and that is what pulls decide. Leave it out.",
-                argument=counted,
-                given=config[counted],
-            )
+            kind = type(final).__name__
+            rule = f"it says how far a {kind} is trained, and that is what pulls decide"
+            raise InvalidArgument.of(counted, config[counted], rule, "Leave it out of the config")
         return Trained(config, seed, 0, models)
 
     def train(self, state: Trained, pulls: int) -> Trained:
@@ -280,21 +265,16 @@ class Estimator:
         stratify = labelled and np.ndim(y) == 1
         if own is not None:
             if cv is not None:
-                raise InvalidArgument.of(
-                    "cv", cv, "`split` also says which rows are TRAIN", "Use only one of them"
-                )
+                rule = "`split` also says which rows are TRAIN"
+                raise InvalidArgument.of("cv", cv, rule, "Use only one of them")
             return (own.within(n),)
         if isinstance(cv, int | np.integer):
             return folds(y, int(cv), self.seed, test=test, stratify=stratify)
         if cv is not None and not hasattr(cv, "split"):
             pairs = list(cv) if isinstance(cv, Iterable) else []
             if not pairs:
-                raise InvalidArgument.of(
-                    "cv",
-                    cv,
-                    "it has no folds",
-                    "Use a number, a splitter, or pairs of (TRAIN, VAL)",
-                )
+                way_out = "Use a number, a splitter, or pairs of (TRAIN, VAL)"
+                raise InvalidArgument.of("cv", cv, "it has no folds", way_out)
             return tuple(Split(train, judged).within(n) for train, judged in pairs)
         drawn = draw(y, self.seed, test=test, validation=validation, stratify=stratify)
         if cv is None:
@@ -405,13 +385,9 @@ def _scorer(scoring: Any) -> Any:
     try:
         return get_scorer(scoring)
     except (ValueError, TypeError):
-        raise InvalidArgument.of(
-            "scoring",
-            scoring,
-            "it is not a scorer",
-            'Use one of sklearn.metrics.get_scorer_names(), "score", or a function of '
-            "(estimator, X, y) that is higher for better models",
-        ) from None
+        way_out = 'Use one of sklearn.metrics.get_scorer_names(), "score", or a function of '
+        way_out += "(estimator, X, y) that is higher for better models"
+        raise InvalidArgument.of("scoring", scoring, "it is not a scorer", way_out) from None
 
 
 def _own_score(model: Any, *rows: Any) -> Any:

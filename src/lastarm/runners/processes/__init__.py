@@ -1,5 +1,0 @@
-"""Pulls on worker processes of this machine."""
-
-from lastarm.runners.processes.runner import Processes
-
-__all__ = ["Processes"]
