@@ -48,6 +48,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ["reproduce", "all", "--quick", "--trials", "2", "--out", str(folder)]
     with (
         patch("lastarm.cli.reproduce._progress", progress),
+        patch("os.fsync"),
         redirect_stdout(io.StringIO()) as said,
         pytest.raises(SystemExit) as ended,
     ):

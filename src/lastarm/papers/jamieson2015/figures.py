@@ -238,4 +238,5 @@ def save(figure: Figure, out: Path, name: str) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with house():
         figure.savefig(out / f"{name}.png", dpi=150, metadata={"Software": None})
+        figure.set_layout_engine("none")  # all is in its place now
         figure.savefig(out / f"{name}.svg", metadata={"Date": None, "Creator": None})
