@@ -30,9 +30,9 @@ PARTS = {
     "theorems": [
         "theorems.budgets_needed",
         "theorems.adversary_at_work",
-        "doubling.doubling_trick",
+        "theorems.doubling_trick",
     ],
-    "subsets": ["subsets.subsets", "linear_svm.linear_svm"],
+    "subsets": ["examples.subsets", "examples.linear_svm"],
 }  # in the order of the page, with the functions of each
 
 
