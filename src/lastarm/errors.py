@@ -49,16 +49,16 @@ class LastarmWarning(_Portable, UserWarning):
 
 
 _cut_off = reprlib.Repr()
-_cut_off.maxstring = _cut_off.maxlong = 40
-_cut_off.maxother = 80
+_cut_off.maxstring = _cut_off.maxother = 120  # most paths are shown whole
+_cut_off.maxlong = 40
 _cut_off.maxlist = _cut_off.maxtuple = _cut_off.maxdict = 6
 
 
 def shown(value: object) -> str:
     """A value as an error shows it: on one line, and cut off where it is long.
 
-    >>> shown("x" * 100), shown(list(range(100)))
-    ("'xxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxx'", '[0, 1, 2, 3, 4, 5, ...]')
+    >>> shown(list(range(100))), len(shown("x" * 1000))
+    ('[0, 1, 2, 3, 4, 5, ...]', 120)
     """
     try:
         return " ".join(_cut_off.repr(value).split())
