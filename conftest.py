@@ -27,6 +27,26 @@ settings.load_profile("lastarm")
 # process that they start; the tests of Ctrl-C want to be heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# These take longest. They are started first, so that at the end no process waits for another.
+LONGEST = (
+    "test_ray.py",
+    "test_faults.py",
+    "test_dask.py",
+    "test_sklearn.py",
+    "test_paper_parts.py",
+    "test_examples.py",
+    "test_processes.py",
+    "test_counted.py",
+    "test_docs.py",
+    "test_reproduce.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
 
 @pytest.fixture
 def alive() -> Callable[[int], bool]:

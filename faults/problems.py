@@ -22,7 +22,7 @@ from lastarm.policies import (
 from lastarm.policies import UniformAllocation as Uniform
 from lastarm.policy import Policy, fresh
 from lastarm.runners import Arms, Serial
-from lastarm.testing.games import ANY
+from lastarm.testing.policies import ANY
 from lastarm.testing.runners import Drifting, Scripted
 from lastarm.trainers import Config, Trainer
 

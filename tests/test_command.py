@@ -211,7 +211,7 @@ def test_compare_plays_every_policy_in_one_table(
     assert "successive-halving: budget=60 " in capsys.readouterr().out
     for option in (("--journal", "x"), ("--audit",)):
         message = refused(capsys, "replay", table, "--budget", 500, "--compare", *option)
-        assert message.startswith(f"lastarm: {option[0]} ")
+        assert message.startswith(f"lastarm: {option[0]}=")
 
 
 def test_compare_gives_the_same_table_again_however_long_look_ups_take(

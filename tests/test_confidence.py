@@ -106,7 +106,7 @@ CHANCES = [0.9, 0.8, 0.15, 0.75, 0.85]
     ids=["successive-elimination", "lucb", "lil-ucb", "lil-ucb, proven", "exponential-gap"],
 )
 def test_given_enough_budget_the_best_arm_is_found_as_often_as_promised(make: Any) -> None:
-    runs, right = 200, 0
+    runs, right = 60, 0
     for seed in range(runs):
         policy = make(len(CHANCES), 10**8, delta=DELTA)
         _, pulls, arm = counted(policy, Coins(CHANCES, seed).loss)
@@ -117,7 +117,7 @@ def test_given_enough_budget_the_best_arm_is_found_as_often_as_promised(make: An
 
 @pytest.mark.parametrize("make", [SuccessiveElimination, LilUCB, LUCB])
 def test_with_a_known_range_it_also_holds_for_coins_that_seldom_fall(make: Any) -> None:
-    chances, wrong, runs = [0.12, 0.02], 0, 100
+    chances, wrong, runs = [0.12, 0.02], 0, 40
     for seed in range(runs):
         policy = make(2, 10**7, delta=DELTA, low=0, high=1)
         wrong += counted(policy, Coins(chances, seed).loss)[2] != 1

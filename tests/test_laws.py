@@ -32,8 +32,7 @@ from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Algorithm
 from lastarm.runners import Arms, MakeRunner
 from lastarm.testing import policy_checks, runner_checks
-from lastarm.testing.games import MakePolicy
-from lastarm.testing.policies import CheckPolicy
+from lastarm.testing.policies import CheckPolicy, MakePolicy
 from lastarm.testing.runners import CheckRunner
 
 

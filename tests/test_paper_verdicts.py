@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastarm.papers.jamieson2015 import doubling, linear_svm, subsets, table1
-from lastarm.papers.jamieson2015.descent import RIVALS
+from lastarm.papers.jamieson2015 import examples, table1, theorems
+from lastarm.papers.jamieson2015.examples import RIVALS
 
 
 def counted(*of: tuple[str, str, int, int, int]) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_doublings_claims_are_of_the_table(
         | {"last_times": a / 100, "warm_times": b / 100, "cold_times": c / 100}
         for a, b, c in zip(last, warm, cold, strict=True)
     ]
-    assert [claim.holds for claim in doubling.judged(rows)] == holds
+    assert [claim.holds for claim in theorems.of_doubling(rows)] == holds
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_halvings_factor_is_of_what_each_needed(trials: list[str], holds: str, w
         for policy, found in zip(RIVALS, both.split(), strict=True)
         for k, right in enumerate(found)
     ]
-    claim = subsets.judged(rows)
+    claim = examples.needs_less(rows)
     assert claim.holds == holds
     assert words in claim.ours
 
@@ -141,7 +141,7 @@ def test_faster_is_by_what_both_need_for_the_same_error(
         }
         | {("uniform", 999, ""): [0.0, 0.0], (RIVALS[0], 1, 10.0): [0.0, 0.0]}
     )
-    claim = linear_svm.faster(rows, budgets)
+    claim = examples.faster(rows, budgets)
     assert claim.holds == holds
     assert words in claim.ours
 
@@ -161,19 +161,19 @@ def test_faster_is_by_what_both_need_for_the_same_error(
 def test_a_sigmoid_will_do_if_the_error_is_the_same_for_sure(
     changes: list[float], holds: str
 ) -> None:
-    steepest = max(linear_svm.SIGMOIDS)
+    steepest = max(examples.SIGMOIDS)
     errors: dict[tuple[str, int, float | str], list[float]] = {
         (RIVALS[0], 16, s): [0.2 + (s == steepest) * change for change in changes]
-        for s in ("", *linear_svm.SIGMOIDS)
+        for s in ("", *examples.SIGMOIDS)
     }
-    assert linear_svm.footnote(svm_rows(errors), 16).holds == holds
+    assert examples.footnote(svm_rows(errors), 16).holds == holds
 
 
 def test_a_function_of_theta_is_convex_if_its_slopes_never_fall() -> None:
     x = np.array([1e-6, 1e-3, 0.1, 0.5, 1.0])
     for convex in ((x - 0.3) ** 2, np.full(5, 0.1), np.maximum(0.1, x)):
-        assert linear_svm.not_convex([(x, convex)]).holds == "no"
+        assert examples.not_convex([(x, convex)]).holds == "no"
     some = [(x, (x - 0.3) ** 2), (x, np.array([0.1, 0.1, 0.2, 0.2, 0.2]))]
-    claim = linear_svm.not_convex(some)
+    claim = examples.not_convex(some)
     assert claim.holds == "yes"
     assert claim.ours.startswith("not convex in 1 of 2 trials; 2 to 5 values")

@@ -426,9 +426,9 @@ def test_a_policy_that_breaks_its_contract_is_named() -> None:
         def ask(self, n: int = 1) -> list[Pull]:
             return []
 
-    with pytest.raises(Stuck, match=r"Silent.* asks for nothing"):
+    with pytest.raises(Stuck, match="Silent"):
         search(Counting(), CONFIGS, policy=Silent(16, 16))
-    with pytest.raises(InvalidArgument, match="group=0"):
+    with refused("group", 0):
         Serial(Arms(Counting(), CONFIGS), group=0)
 
 

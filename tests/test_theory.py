@@ -19,7 +19,7 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall
-from lastarm.papers.jamieson2015.doubling import Instance, least_enough
+from lastarm.papers.jamieson2015.theorems import Instance, least_enough
 from lastarm.policies import Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import ceil_log

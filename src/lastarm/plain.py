@@ -23,6 +23,7 @@ import json
 import numbers
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
 from types import CellType, CodeType, FunctionType, MethodType
@@ -184,7 +185,7 @@ def readable_metrics(metrics: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _metric(value: Any, levels: int) -> Any:
-    try:
+    with suppress(Exception):
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
         if value is None or isinstance(value, bool | str):
@@ -199,8 +200,6 @@ def _metric(value: Any, levels: int) -> Any:
             if isinstance(value, Mapping):
                 return {_key(name): _metric(value[name], levels - 1) for name in value}
             return [_metric(entry, levels - 1) for entry in value]
-    except Exception:
-        return shown(value)
     return shown(value)
 
 
@@ -256,8 +255,7 @@ def short(value: Any) -> str:
     >>> short(0.123456), short("a" * 30)
     ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
     """
-    shown = printable(f"{value:.4g}" if isinstance(value, float) else str(value))
-    return shown if len(shown) <= 24 else f"{shown[:23]}…"
+    return clean(f"{value:.4g}" if isinstance(value, float) else str(value), most=24)
 
 
 def clean(text: str, most: int = LONGEST, keep: str = "") -> str:

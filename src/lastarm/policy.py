@@ -27,7 +27,9 @@ LEFT_OUT = "left out of headers"  # in a field's metadata: the value that a head
 class Policy(Protocol):
     """What decides. A dataclass of numbers and names, so that a journal's header can hold it.
 
-    Its class may have a `version` (see `version_of`).
+    Its class may have a `version`, which is 1 if it has none. It goes up when the policy does
+    something else than before with the same arguments: a journal of another version is never
+    replayed by the new rule.
     """
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -95,22 +97,12 @@ def describe(policy: Policy) -> dict[str, Any]:
     Its `version` is there if it is not 1. An argument that was `added_later` is there if it has
     been given, so that headers from before it was added are still those of the same search.
     """
-    version, arguments = version_of(policy), {}
+    version, arguments = getattr(policy, "version", 1), {}
     for field in dataclasses.fields(policy):
         value = getattr(policy, field.name)
         if LEFT_OUT not in field.metadata or value != field.metadata[LEFT_OUT]:
             arguments[field.name] = value
     return {"name": policy.name} | ({} if version == 1 else {"version": version}) | arguments
-
-
-def version_of(policy: Policy | type[Policy]) -> int:
-    """The number of the rule that a policy follows: 1, unless its class has another `version`.
-
-    It goes up when a policy does something else than before with the same arguments. A journal of
-    another version is never replayed by the new rule.
-    """
-    version: int = getattr(policy, "version", 1)
-    return version
 
 
 def added_later(default: Any) -> Any:

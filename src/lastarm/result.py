@@ -262,13 +262,14 @@ class Result:
 
     def standings(self) -> list[Standing]:
         """Where each arm that was pulled stands, by the number of the arm."""
-        found = {arm: Standing(arm, *curve[-1], "") for arm, curve in self.curves.items()}
+        found = {
+            arm: Standing(arm, level, loss if isfinite(loss) else inf, "")
+            for arm, curve in self.curves.items()
+            for level, loss in curve[-1:]
+        }
         for arm, failure in self.failures.items():
             found[arm] = Standing(arm, failure.pull.upto, inf, failure.error)
-        return [
-            found[arm] if isfinite(found[arm].loss) else found[arm]._replace(loss=inf)
-            for arm in sorted(found)
-        ]
+        return [found[arm] for arm in sorted(found)]
 
     def remarks(self) -> list[str]:
         """Where a larger budget led to nothing, or to a worse recommendation than before."""
@@ -344,12 +345,7 @@ class Result:
         """The best arms as cells, after a heading; and what is to be said of the rest."""
         ranked = sorted(
             self.standings(),
-            key=lambda at: (
-                at.arm != self.arm,
-                -at.pulls if at.loss < inf else 0,
-                at.loss,
-                at.arm,
-            ),
+            key=lambda at: (at.arm != self.arm, -at.pulls * (at.loss < inf), at.loss, at.arm),
         )
         names = list(self.configs[ranked[0].arm]) if ranked and self.configs else []
         names, unnamed = names[:MOST_SETTINGS], len(names[MOST_SETTINGS:])

@@ -12,13 +12,7 @@ from lastarm.cli import display
 from lastarm.cli.options import whole_option
 from lastarm.errors import InvalidArgument
 from lastarm.journal import read
-from lastarm.report.exports.tables import (
-    ARM_COLUMNS,
-    EVENT_COLUMNS,
-    arm_rows,
-    event_rows,
-    write_csv,
-)
+from lastarm.report.exports import tables
 from lastarm.result import Result
 
 EXAMPLES = """\b
@@ -72,10 +66,11 @@ def export(
                 f"{output} is the journal itself, and is not replaced. Name another file."
             )
         if _rows_of(output, rows) == "events":
-            count = write_csv(output, EVENT_COLUMNS, event_rows(events))
+            count = tables.write_csv(output, tables.EVENT_COLUMNS, tables.event_rows(events))
             written = f"{count:,} events"
         else:
-            written = f"{write_csv(output, ARM_COLUMNS, arm_rows(result)):,} arms"
+            count = tables.write_csv(output, tables.ARM_COLUMNS, tables.arm_rows(result))
+            written = f"{count:,} arms"
         display.say(f"Wrote {written} to {escape(display.plain(output))}.")
     if optuna is not None:
         study = result.to_optuna(optuna, name or Path(journal).stem, level=level)

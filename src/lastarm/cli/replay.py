@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
@@ -292,15 +293,7 @@ def audited(played: Played, table: CurveTable) -> dict[str, Any]:
     truth = Truth.of(table.curves.losses[played.rows], played.result.arm)
     return {
         "eliminations": [
-            {
-                "arm": played.rows[e.arm],
-                "level": e.level,
-                "loss": e.loss,
-                "margin": e.margin,
-                "moved": e.moved,
-                "close": e.close,
-            }
-            for e in report.eliminations
+            {**asdict(e), "arm": played.rows[e.arm], "close": e.close} for e in report.eliminations
         ],
         "close_calls": len(report.close_calls),
         "unknown": sum(e.moved is None for e in report.eliminations),

@@ -30,9 +30,9 @@ PARTS = {
     "theorems": [
         "theorems.budgets_needed",
         "theorems.adversary_at_work",
-        "doubling.doubling_trick",
+        "theorems.doubling_trick",
     ],
-    "subsets": ["subsets.subsets", "linear_svm.linear_svm"],
+    "subsets": ["examples.subsets", "examples.linear_svm"],
 }  # in the order of the page, with the functions of each
 
 
@@ -97,7 +97,8 @@ def reproduce(
         )
     try:
         names = [name for key in (PARTS if part == "all" else [part]) for name in PARTS[key]]
-        functions = {name.partition(".")[2]: _function(name) for name in names}
+        parts = [name.split(".") for name in names]
+        functions = {name: getattr(import_module(f"{PAPER}.{file}"), name) for file, name in parts}
     except ImportError as error:
         raise InvalidArgument(f"{error} For all of it: pip install 'lastarm[paper]'.") from error
     settings = Settings(
@@ -112,7 +113,7 @@ def reproduce(
     try:
         for name, function in functions.items():
             with _progress(name) as show:
-                found = function(replace(settings, progress=show))
+                found: Part = function(replace(settings, progress=show))
             for claim in found.claims:
                 display.say(f"{claim.claim}: {claim.holds}")
                 display.say(f"    paper: {claim.paper}")
@@ -123,28 +124,15 @@ def reproduce(
     except Stopped as stopped:
         display.say("Stopped. The same command continues from here.")
         return 128 + stopped.signal
-    found_page = page.write_page(settings.out)
-    display.say(f"The page: {found_page}")
+    display.say(f"The page: {page.write_page(settings.out)}")
     return 0
-
-
-def _function(name: str) -> Callable[[Settings], Part]:
-    file, _, function = name.partition(".")
-    found: Callable[[Settings], Part] = getattr(import_module(f"{PAPER}.{file}"), function)
-    return found
 
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (
-        TextColumn(name),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn(name), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    unseen = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=unseen) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -107,18 +107,14 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     settings = ", ".join(f"{name}={value}" for name, value in arguments.items())
     name = clean(str(opened.policy.get("name")))
     spent = result.spent
-    looks = counted(spent.observations, "look")
+    lost = f" and at most {spent.repeated:,} trained again" if spent.repeated else " none repeated"
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
         *([_by_stretch(result)] if len(result.stretches) > 1 else []),
         display.rungs(result),
         _arms(result, top),
         Text(
-            f"{spent.pulls:,} pulls, and at most {spent.repeated:,} trained again; "
-            f"{looks}; {spent.train_seconds:,.4g} s training, "
-            f"{spent.loss_seconds:,.4g} s looking."
-            if spent.repeated
-            else f"{spent.pulls:,} pulls, none repeated; {looks}; "
+            f"{spent.pulls:,} pulls,{lost}; {counted(spent.observations, 'look')}; "
             f"{spent.train_seconds:,.4g} s training, {spent.loss_seconds:,.4g} s looking."
         ),
         *([Text(f"{spent.moving}.")] if spent.moving else []),
@@ -128,8 +124,10 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         for arm, failure in list(result.failures.items())[:top]
     ]
     parts += [Text(remark) for remark in result.remarks()]
-    for step in next_steps(result, opened, state):
-        parts.append(Text(display.plain(f"{step['words']} {step['command']}".rstrip())))
+    parts += [
+        Text(display.plain(f"{step['words']} {step['command']}".rstrip()))
+        for step in next_steps(result, opened, state)
+    ]
     return Group(*parts)
 
 

@@ -26,9 +26,8 @@ class Promotions:
     """
 
     def __init__(self, eta: int) -> None:
-        self.ready: list[
-            tuple[float, int]
-        ] = []  # best first; some may no longer be among the best
+        # Best first; some may no longer be among the best.
+        self.ready: list[tuple[float, int]] = []
         self._eta = eta
         self._arrived = 0
         self._top: list[tuple[float, int]] = []  # the best ⌊arrived / eta⌋, negated: worst first
@@ -105,13 +104,10 @@ class ASHA(Budgeted):
     eta: int = 3
 
     def __post_init__(self) -> None:
-        R = self.max_pulls = whole_number(
-            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
-        )
-        eta = self.eta = whole_number(
-            "eta", self.eta, 2, "the part of a level that is promoted, as 1/eta"
-        )
+        meaning = "the part of a level that is promoted, as 1/eta"
+        eta = self.eta = whole_number("eta", self.eta, 2, meaning)
         super().__post_init__()
+        R = self.max_pulls
         s = floor_log(R, eta)
         levels = [R // eta ** (s - k) for k in range(s + 1)]
         if self.arms == 1:  # there is nothing to compare, so it is trained as far as possible

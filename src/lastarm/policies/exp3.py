@@ -9,7 +9,6 @@ from math import e, exp, log, sqrt
 from random import Random
 from typing import ClassVar
 
-from lastarm.arguments import whole_number
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.scaled import Scaled
@@ -66,10 +65,6 @@ class EXP3(InRounds):
     has_rungs: ClassVar[bool] = False
     drops: ClassVar[bool] = False
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        self.seed = whole_number("seed", self.seed, 0, "what all its draws are derived from")
-        super().__post_init__()
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""

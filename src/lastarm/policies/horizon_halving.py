@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
-from lastarm.arguments import Number, plain_fraction, rational, whole_number
+from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
@@ -103,13 +103,9 @@ class HorizonHalving(InRounds):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.max_pulls = whole_number(
-            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
-        )
         if self.eta != CHOSEN:
             meaning = "the part of a rung that is kept, as 1/eta"
             self.eta = plain_fraction(rational("eta", self.eta, 1, meaning, more=True))
-        self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
     @property
@@ -118,7 +114,8 @@ class HorizonHalving(InRounds):
         return self._worth_drawing()[0]
 
     def _worth_drawing(self) -> tuple[int, Fraction]:
-        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta)
+        price = self.price_of_a_look()
+        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, price)
 
     def plan_remarks(self, plan: Plan) -> list[str]:
         """Whether it leaves out arms, or some of the budget."""
@@ -152,8 +149,9 @@ class HorizonHalving(InRounds):
         return sorted(range(self.arms), key=lambda _: random.random())[:n]  # on every Python
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
-        """What is left, and what a look costs: nothing."""
-        return self.budget - pulls, 0
+        """What pulls and looks have left of the budget, and what a look costs."""
+        price = self.price_of_a_look()
+        return self.budget - pulls - price * looks, price
 
     def choice(self) -> Choice:
         """The arms with the lowest losses go on."""

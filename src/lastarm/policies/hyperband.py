@@ -34,11 +34,6 @@ class Bracket(NamedTuple):
         steps = [after - before for before, after in pairwise([0, *self.levels])]
         return sum(size * step for size, step in zip(self.sizes, steps, strict=True))
 
-    @property
-    def observations(self) -> int:
-        """How many losses it looks at if no arm was pulled before."""
-        return sum(self.sizes)
-
 
 def brackets(max_pulls: int, eta: int) -> list[Bracket]:
     """All brackets, the most daring first: algorithm 1's n, and its r_i in integers.
@@ -124,11 +119,7 @@ class Hyperband(InRounds):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.max_pulls = whole_number(
-            "max_pulls", self.max_pulls, 1, "the most pulls that one arm may get"
-        )
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
-        self.seed = whole_number("seed", self.seed, 0, "what the draw of arms is derived from")
         super().__post_init__()
 
     @classmethod
@@ -160,7 +151,8 @@ class Hyperband(InRounds):
         if sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
         pulls = sum(bracket.pulls for bracket in opened)
-        return Plan((), pulls, sum(bracket.observations for bracket in opened), exact=False)
+        observations = sum(sum(bracket.sizes) for bracket in opened)
+        return Plan((), pulls, observations, exact=False)
 
     def plan_details(self) -> dict[str, Any]:
         """The brackets that are opened."""

@@ -58,12 +58,8 @@ class Plan:
                 level[pull.arm] = pull.upto
                 policy.tell(Loss(pull, 0.0))
             observations += len(pulls)
-        raise InvalidArgument(
-            f"{policy} would look at more than {MOST_OBSERVATIONS:,} losses, too many to plan one "
-            "by one. Draw fewer arms.",
-            argument="arms",
-            given=policy.arms,
-        )
+        rule = f"at most {MOST_OBSERVATIONS:,} losses can be planned one by one"
+        raise InvalidArgument.of("arms", policy.arms, rule, "Draw fewer arms")
 
     def __str__(self) -> str:
         lines = ["rung    arms  pulls each  brought to  pulls in all"]

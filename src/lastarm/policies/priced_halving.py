@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from lastarm.arguments import Number, plain_fraction, rational
 from lastarm.policies.horizon_halving import HorizonHalving
-from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
-from lastarm.policies.parts.rungs import Cost
+from lastarm.policies.parts.expectation import CHOSEN
 
 
 @dataclass(eq=False)
@@ -56,15 +55,6 @@ class PricedHalving(HorizonHalving):
     def price_of_a_look(self) -> Fraction:
         """That which was given."""
         return Fraction(self.look_cost)
-
-    def _worth_drawing(self) -> tuple[int, Fraction]:
-        price = self.price_of_a_look()
-        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, price)
-
-    def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
-        """What pulls and looks have left of the budget, and what a look costs."""
-        price = self.price_of_a_look()
-        return self.budget - pulls - price * looks, price
 
     def least_budget(self, arms: int) -> int:
         """One pull of one arm, and one look at it."""

@@ -50,12 +50,11 @@ class Sampler(ABC):
         meaning = "the share of all arms that are drawn at random"
         share = rational("random_share", self.random_share, 0, meaning, more=True)
         if share > 1:
-            raise InvalidArgument.of(
-                "random_share",
-                self.random_share,
+            rule, way_out = (
                 f"random_share is {meaning}",
                 'Use a number of at most 1, such as "1/3"',
             )
+            raise InvalidArgument.of("random_share", self.random_share, rule, way_out)
         object.__setattr__(self, "batch", batch)
         object.__setattr__(self, "random_share", plain_fraction(share))
 

@@ -126,13 +126,10 @@ class SampledPolicy(Policy):
         self._question = None
         places = set(proposed)
         if not len(places) == len(proposed) <= count or not places <= set(range(len(candidates))):
-            raise InvalidArgument(
-                f"the sampler {self.sampler} proposes {proposed}, but it was asked for at most "
-                f"{count} of {len(candidates)} candidates. Let `propose` return their places in "
-                "the list, each at most once.",
-                argument="sampler",
-                given=self.sampler,
-            )
+            asked = f"at most {count} of {len(candidates)} candidates"
+            rule = f"it proposes {proposed}, but it was asked for {asked}"
+            way_out = "Let `propose` return their places in the list, each at most once"
+            raise InvalidArgument.of("sampler", self.sampler, rule, way_out)
         chosen = [candidates[place] for place in proposed]
         chosen = [config for config in chosen if not _is_among(config, self._given)]
         self._chosen = chosen[: count - len(self._given)][::-1]

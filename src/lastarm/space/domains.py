@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -45,14 +44,14 @@ class Finite(Domain):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many values there are."""
-
     @abstractmethod
     def values(self) -> list[Any]:
         """All values, in order."""
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values())
 
     def recalled(self, written: Any) -> list[Any]:
         """Its values that are written like this."""
@@ -64,7 +63,32 @@ class Finite(Domain):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(Domain):
+class Continuous(Domain):
+    """The numbers between two ends."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        kind, low, high = type(self).__name__, self.low, self.high
+        for name, value in (("low", low), ("high", high)):
+            end = as_float(value)
+            if not isfinite(end):
+                rule = f"it is an end of a {kind}"
+                raise InvalidArgument.of(name, value, rule, "Use a finite number")
+            object.__setattr__(self, name, end)
+        if self.low >= self.high:
+            rule = f"a {kind} has its low end, here {low!r}, below its high end"
+            way_out = "Exchange the ends, or give a value that does not vary without a domain"
+            raise InvalidArgument.of("high", high, rule, way_out)
+
+    def recalled(self, written: Any) -> list[float]:
+        """The number itself."""
+        return [written] if type(written) is float and self.low <= written <= self.high else []
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Continuous):
     """A number between two ends, each equally likely.
 
     - `low`, `high`: the ends, two finite numbers.
@@ -72,12 +96,6 @@ class Uniform(Domain):
     >>> Uniform(0, 1).sample(np.random.default_rng(0))
     0.6369616873214543
     """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        _set_ends(self, "Uniform", self.low, self.high)
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
@@ -87,13 +105,9 @@ class Uniform(Domain):
         """Its ends."""
         return {"uniform": [self.low, self.high]}
 
-    def recalled(self, written: Any) -> list[float]:
-        """The number itself."""
-        return [written] if type(written) is float and self.low <= written <= self.high else []
-
 
 @dataclass(frozen=True, slots=True)
-class LogUniform(Domain):
+class LogUniform(Continuous):
     """A number between two ends, each order of magnitude equally likely.
 
     - `low`, `high`: the ends, two finite numbers above 0.
@@ -103,15 +117,11 @@ class LogUniform(Domain):
     ['4e-03', '1e-04', '1e-05', '1e-05']
     """
 
-    low: float
-    high: float
-
     def __post_init__(self) -> None:
-        _set_ends(self, "LogUniform", self.low, self.high)
+        Continuous.__post_init__(self)
         if self.low <= 0:
-            raise InvalidArgument.of(
-                "low", self.low, "a LogUniform begins above 0", "Use a positive low, or Uniform"
-            )
+            rule = "a LogUniform begins above 0"
+            raise InvalidArgument.of("low", self.low, rule, "Use a positive low, or Uniform")
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
@@ -121,10 +131,6 @@ class LogUniform(Domain):
     def describe(self) -> dict[str, Any]:
         """Its ends."""
         return {"log-uniform": [self.low, self.high]}
-
-    def recalled(self, written: Any) -> list[float]:
-        """The number itself."""
-        return [written] if type(written) is float and self.low <= written <= self.high else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +212,8 @@ class Choice(Finite):
             )
         options = tuple(as_python(option) for option in options)
         if any(isinstance(option, float) and isnan(option) for option in options):
-            raise InvalidArgument(
-                f"Choice{reprlib.repr(options)} has the option nan, which does not equal "
-                "anything, not even itself. Use None or a string in its place.",
-                argument="options",
-                given=options,
-            )
+            rule = "nan does not equal anything, not even itself"
+            raise InvalidArgument.of("options", options, rule, "Use None or a string in its place")
         distinct: dict[Hashable, Any] = {}
         for option in options:
             distinct.setdefault(identity(option), option)
@@ -219,11 +221,6 @@ class Choice(Finite):
 
     def __repr__(self) -> str:
         return f"Choice({', '.join(map(repr, self.options))})"
-
-    @property
-    def size(self) -> int:
-        """How many options there are."""
-        return len(self.options)
 
     def sample(self, random: np.random.Generator) -> Any:
         """One option."""
@@ -251,11 +248,6 @@ class Constant(Finite):
                 "nan is not valid as a value, because it does not equal anything, not even "
                 "itself. Use None or a string in its place, or set it in the trainer."
             )
-
-    @property
-    def size(self) -> int:
-        """One."""
-        return 1
 
     def sample(self, random: np.random.Generator) -> Any:
         """The value."""
@@ -326,24 +318,6 @@ def as_domain(name: str, value: Any) -> Domain:
         return Constant(value)
     except InvalidArgument as error:
         raise InvalidArgument(f"{name}: {error}", argument=name, given=value) from None
-
-
-def _set_ends(domain: Uniform | LogUniform, kind: str, low: Any, high: Any) -> None:
-    """The ends as floats, if they are finite and in order."""
-    for name, value in (("low", low), ("high", high)):
-        end = as_float(value)
-        if not isfinite(end):
-            raise InvalidArgument.of(
-                name, value, f"it is an end of a {kind}", "Use a finite number"
-            )
-        object.__setattr__(domain, name, end)
-    if domain.low >= domain.high:
-        raise InvalidArgument.of(
-            "high",
-            high,
-            f"a {kind} has its low end, here {low!r}, below its high end",
-            "Exchange the ends, or give a value that does not vary without a domain",
-        )
 
 
 def _between(low: float, high: float, random: np.random.Generator) -> float:

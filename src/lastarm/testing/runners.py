@@ -20,7 +20,7 @@ from lastarm.result import Result
 from lastarm.runners import Arms, MakeRunner, Runner, Serial
 from lastarm.searching import search
 from lastarm.space import Configs
-from lastarm.testing.games import FINITE
+from lastarm.testing.policies import FINITE
 from lastarm.trainers import Config, Trainer
 
 CheckRunner = Callable[[MakeRunner], None]

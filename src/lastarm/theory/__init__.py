@@ -11,46 +11,25 @@ forecast of how long one takes. What a search has seen is added up in `lastarm.l
 The paper is not taken on faith: docs/theory.md lists where it had to be corrected.
 """
 
-from lastarm.theory.audit import Audit, Truth, audit, ends_lower
-from lastarm.theory.envelopes import Envelopes, envelope, settling_time, told_apart
-from lastarm.theory.theorems import (
-    adversary,
-    halving_budget,
-    halving_budget_by_sum,
-    halving_budget_of_example_2,
-    halving_regret,
-    hoeffding_envelope,
-    horizon_budget,
-    horizon_regret,
-    inverse_of_example_1,
-    sgd_envelope,
-    tolerated_settling,
-    uniform_budget,
-    uniform_budget_of_example_2,
-    uniform_regret,
-)
-
-__all__ = [
-    "Audit",
-    "Envelopes",
-    "Truth",
-    "adversary",
-    "audit",
-    "ends_lower",
-    "envelope",
-    "halving_budget",
-    "halving_budget_by_sum",
-    "halving_budget_of_example_2",
-    "halving_regret",
-    "hoeffding_envelope",
-    "horizon_budget",
-    "horizon_regret",
-    "inverse_of_example_1",
-    "settling_time",
-    "sgd_envelope",
-    "told_apart",
-    "tolerated_settling",
-    "uniform_budget",
-    "uniform_budget_of_example_2",
-    "uniform_regret",
-]
+from lastarm.theory.audit import Audit as Audit
+from lastarm.theory.audit import Truth as Truth
+from lastarm.theory.audit import audit as audit
+from lastarm.theory.audit import ends_lower as ends_lower
+from lastarm.theory.envelopes import Envelopes as Envelopes
+from lastarm.theory.envelopes import envelope as envelope
+from lastarm.theory.envelopes import settling_time as settling_time
+from lastarm.theory.envelopes import told_apart as told_apart
+from lastarm.theory.theorems import adversary as adversary
+from lastarm.theory.theorems import halving_budget as halving_budget
+from lastarm.theory.theorems import halving_budget_by_sum as halving_budget_by_sum
+from lastarm.theory.theorems import halving_budget_of_example_2 as halving_budget_of_example_2
+from lastarm.theory.theorems import halving_regret as halving_regret
+from lastarm.theory.theorems import hoeffding_envelope as hoeffding_envelope
+from lastarm.theory.theorems import horizon_budget as horizon_budget
+from lastarm.theory.theorems import horizon_regret as horizon_regret
+from lastarm.theory.theorems import inverse_of_example_1 as inverse_of_example_1
+from lastarm.theory.theorems import sgd_envelope as sgd_envelope
+from lastarm.theory.theorems import tolerated_settling as tolerated_settling
+from lastarm.theory.theorems import uniform_budget as uniform_budget
+from lastarm.theory.theorems import uniform_budget_of_example_2 as uniform_budget_of_example_2
+from lastarm.theory.theorems import uniform_regret as uniform_regret

@@ -68,12 +68,8 @@ class Envelopes:
         """The losses as an array, checked."""
         table = np.asarray(self.losses, dtype=np.float64)
         if table.ndim != 2 or 0 in table.shape or not np.isfinite(table).all():
-            raise InvalidArgument(
-                f"losses of shape {table.shape} are not valid: envelopes need a table of finite "
-                "losses with a row for each arm. Leave out the arms that diverge.",
-                argument="losses",
-                given=table.shape,
-            )
+            rule = "this is its shape, and it has to be finite, with a row for each arm"
+            raise InvalidArgument.of("losses", table.shape, rule, "Leave out arms that diverge")
         return table
 
     @cached_property

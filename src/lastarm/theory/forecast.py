@@ -9,23 +9,7 @@ from lastarm.ledger.utilisation import Timesheet, Utilisation
 from lastarm.loop import run
 from lastarm.policy import Policy, fresh
 from lastarm.runners import Arms, Simulated
-from lastarm.trainers import Config
-
-
-class Ranked:
-    """Arms whose losses never change, for a policy to drop some of them."""
-
-    def start(self, config: Config, seed: int) -> float:
-        """Its loss."""
-        return float(config["loss"])
-
-    def train(self, state: float, pulls: int) -> float:
-        """No change."""
-        return state
-
-    def loss(self, state: float) -> float:
-        """As it was."""
-        return state
+from lastarm.trainers import Functions
 
 
 def forecast(
@@ -56,8 +40,9 @@ def forecast(
     """
     losses = np.random.default_rng(0).permutation(policy.arms)
     configs = [{"loss": int(loss)} for loss in losses]
+    ranked = Functions(lambda config, state, pulls: config["loss"], lambda state: state)
     runner = Simulated(
-        Arms(Ranked(), configs),
+        Arms(ranked, configs),
         workers=workers,
         seconds_per_pull=seconds_per_pull,
         seconds_per_look=seconds_per_look,

@@ -8,17 +8,18 @@ policy needs ten times as much to reach the same error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from math import exp, inf, log, nan
 from statistics import mean, median
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.experiments import COMPLETION, RIDGE, SVM, Experiment, run
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
+from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command, verdict
 from lastarm.report.figures.palette import LABELS
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 Cost = Literal["iterations", "seconds"]
 
 NOTES = {
@@ -40,26 +41,6 @@ NOTES = {
 }
 
 
-def ridge(settings: Settings) -> Part:
-    """§5.1."""
-    return compared(RIDGE, settings)
-
-
-def svm(settings: Settings) -> Part:
-    """§5.2, arms trained one at a time, as in the paper."""
-    return compared(SVM, settings)
-
-
-def svm_together(settings: Settings) -> Part:
-    """§5.2, all arms of a round in one kernel."""
-    return compared(SVM, settings, together=True)
-
-
-def completion(settings: Settings) -> Part:
-    """§5.3."""
-    return compared(COMPLETION, settings)
-
-
 def compared(experiment: Experiment, settings: Settings, *, together: bool = False) -> Part:
     """Run an experiment, draw it and judge the paper's claims by it."""
     experiment = experiment.quick() if settings.quick else experiment
@@ -71,7 +52,6 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
     figure = figures.comparison(
         rows, title=title, unit=f"{experiment.pull} each", ylabel=experiment.error
     )
-    figures.save(figure, settings.out, key)
     repeated = f"{trials} trial{'s' * (trials > 1)}"
     held = f"{data.name}, {repeated}" + ", arms together" * together
     part = Part(
@@ -86,11 +66,15 @@ def compared(experiment: Experiment, settings: Settings, *, together: bool = Fal
             f"trial{'s' * (settings.workers > 1)} at a time. {NOTES[experiment.name]}"
         ),
         claims=JUDGES[experiment.name](rows, held),
-        figures=[key],
         command=command(experiment.name, settings),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figure, rows, settings)
+
+
+ridge = partial(compared, RIDGE)  # §5.1
+svm = partial(compared, SVM)  # §5.2, arms trained one at a time, as in the paper
+svm_together = partial(compared, SVM, together=True)  # §5.2, all arms of a round in one kernel
+completion = partial(compared, COMPLETION)  # §5.3
 
 
 class Curve(NamedTuple):
@@ -172,7 +156,7 @@ def of_completion(rows: Rows, data: str) -> list[Claim]:
                 "2 to 8 times (here: in iterations)",
                 f"{median(ratios):.1f} times (median; from {min(leads)} to {max(leads)})",
                 data,
-                _if(median(ratios) >= 2),
+                verdict(median(ratios) >= 2),
             )
         )
     return claims
@@ -194,11 +178,9 @@ def of_svm(rows: Rows, data: str) -> list[Claim]:
                 f"Successive Halving obtains the same low error faster than {LABELS[name]}, in "
                 "wall-clock time",
                 "more than 10 times",
-                "; ".join(
-                    f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items()
-                ),
+                _listed(leads),
                 data,
-                _if(all(enough), in_part=any(enough)) if known else "undecided",
+                verdict(all(enough), in_part=any(enough)) if known else "undecided",
             )
         )
     leads = _near_the_lowest(rows, "successive-halving", "successive-rejects", "iterations")
@@ -207,10 +189,9 @@ def of_svm(rows: Rows, data: str) -> list[Claim]:
         Claim(
             "Successive Halving and Successive Rejects perform comparably in iterations",
             "comparably (here: within a factor of 2)",
-            "Successive Halving is faster: "
-            + "; ".join(f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items()),
+            f"Successive Halving is faster: {_listed(leads)}",
             data,
-            _if(all(alike), in_part=any(alike)),
+            verdict(all(alike), in_part=any(alike)),
         )
     )
     return claims
@@ -221,6 +202,10 @@ def _near_the_lowest(rows: Rows, fast: str, slow: str, cost: Cost) -> dict[float
     lowest = min(min(Curve.of(rows, policy, cost).errors) for policy in policies)
     ours, theirs = (Curve.of(rows, policy, cost) for policy in (fast, slow))
     return {share: Lead.at((1 + share) * lowest, ours, theirs) for share in (1.0, 0.5, 0.25)}
+
+
+def _listed(leads: Mapping[float, Lead]) -> str:
+    return "; ".join(f"{share:.0%} above the lowest: {lead}" for share, lead in leads.items())
 
 
 def of_ridge(rows: Rows, data: str) -> list[Claim]:
@@ -247,7 +232,7 @@ def _ahead_in_iterations(rows: Rows, data: str, fast: str) -> Claim:
         f"to {goal:.3f}, its lowest with up to {max(ours.costs):,.0f} pulls: "
         + ", ".join(f"than {LABELS[slow]} {lead}" for slow, lead in leads.items()),
         data,
-        _if(len(ahead) > len(leads) / 2, in_part=bool(ahead)),
+        verdict(len(ahead) > len(leads) / 2, in_part=bool(ahead)),
     )
 
 
@@ -271,7 +256,7 @@ def _on_top_of_each_other(rows: Rows, data: str) -> Claim:
         "from uniform, at most: "
         + ", ".join(f"{LABELS[policy]} {far:.1%}" for policy, far in apart.items()),
         data,
-        _if(all(near), in_part=any(near)),
+        verdict(all(near), in_part=any(near)),
     )
 
 
@@ -297,12 +282,8 @@ def _first_in_seconds(rows: Rows, data: str) -> Claim:
         "first and second",
         f"times faster than the closest rival: {'; '.join(told)}",
         data,
-        _if(all(won), in_part=any(won)),
+        verdict(all(won), in_part=any(won)),
     )
-
-
-def _if(whole: bool, *, in_part: bool = False) -> Holds:
-    return "yes" if whole else "in part" if in_part else "no"
 
 
 JUDGES: dict[str, Callable[[Rows, str], list[Claim]]] = {

@@ -28,8 +28,7 @@ from lastarm.errors import InvalidArgument
 Array = NDArray[Any]
 SEED = 2015  # of all rows that are drawn from a file
 
-SONGS = "yearpredictionmsd"  # in the name of the file of the songs, in any case
-ALL_SONGS = 515_345  # its rows; the paper has a tenth of them
+ALL_SONGS = 515_345  # rows of YearPredictionMSD; the paper has a tenth of them
 U_DATA = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"  # sha256 of the lines
 
 TABLES = (
@@ -55,7 +54,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings:
+class RatingTable:
     """Rows of user, item, both numbered from 0 without gaps, and rating."""
 
     name: str
@@ -114,7 +113,7 @@ def classification_table(given: str | None, *, quick: bool = False) -> Table:
     return Table(file_name(path), X[rows], np.where(y[rows] == 1, 1.0, -1.0), about)
 
 
-def ratings(given: str | None, *, quick: bool = False) -> Ratings:
+def ratings(given: str | None, *, quick: bool = False) -> RatingTable:
     """For matrix completion: "movielens-100k", a path, or, if None, a generated stand-in."""
     if given is None:
         users, items, count = (150, 200, 5_000) if quick else (600, 900, 50_000)
@@ -124,53 +123,40 @@ def ratings(given: str | None, *, quick: bool = False) -> Ratings:
     rows = read[draw_rows(len(read), QUICK_RATINGS if quick else len(read))]
     for column in (0, 1):
         rows[:, column] = np.unique(rows[:, column], return_inverse=True)[1]
+    name, what = file_name(path), f"The file {path.name}"
     if movielens:
+        name = "movielens-100k"
         what = "MovieLens 100k of GroupLens Research, stars that people gave to films"
-        return Ratings("movielens-100k", rows, _about_ratings(what, rows, len(read)))
-    what = f"The file {path.name}"
-    return Ratings(file_name(path), rows, _about_ratings(what, rows, len(read)))
+    return RatingTable(name, rows, _about_ratings(what, rows, len(read)))
 
 
 def _songs_stand_in(n: int) -> Table:
-    """Years and 90 features, about as skewed, correlated and hard to predict as the real ones.
-
-    A row is x = c + s (A f + 0.2 g) h, with 90 factors f and as many noises g, all normal, and
-    h² = 6/χ² with 8 degrees of freedom, which makes for rows far out. A_jk is normal with
-    variance 1/k, so that few factors explain much; the scales s are log-normal, and the centres c
-    normal of their order. The year is 1998.4 + 10.9 (0.53 z − 0.85 e), rounded and cut to
-    1922–2011, where z is a fixed combination of the first 20 of the f h, and −e is skewed towards
-    late years: e has a gamma distribution of shape 1.5. Both have mean 0 and variance 1. Least
-    squares explains a bit less than a quarter of the years' variance.
-    """
+    """Years and 90 features, about as skewed, correlated and hard to predict as the real ones."""
     random, features = np.random.default_rng(SEED), 90
-    A = random.normal(size=(features, features)) / np.sqrt(1 + np.arange(features))
+    A = random.normal(size=(features, features)) / np.sqrt(1 + np.arange(features))  # few do much
     s = np.exp(random.normal(size=features))
     c = s * random.normal(size=features)
     slopes = random.normal(size=20)
-    h = np.sqrt(6 / random.chisquare(8, size=(n, 1)))
+    h = np.sqrt(6 / random.chisquare(8, size=(n, 1)))  # makes for rows far out
     f, g = h * random.normal(size=(2, n, features))
     z = f[:, :20] @ slopes / np.sqrt(slopes @ slopes)
-    e = (random.gamma(1.5, size=n) - 1.5) / np.sqrt(1.5)
+    e = (random.gamma(1.5, size=n) - 1.5) / np.sqrt(1.5)  # −e is skewed towards late years
+    # Least squares explains a bit less than a quarter of the years' variance.
     years = np.clip(np.round(1998.4 + 10.9 * (0.53 * z - 0.85 * e)), 1922, 2011)
     X = np.round(c + s * (f @ A.T + 0.2 * g), 5)  # the same on all machines
     what = "Generated years and features of songs, a stand-in for YearPredictionMSD"
     return Table("year-stand-in", X, years, _about(what, X, n))
 
 
-def _ratings_stand_in(users: int, items: int, count: int) -> Ratings:
-    """Stars 1 to 5: a matrix of rank 5, and noise. Few users and items have most of the ratings.
-
-    Entry (i, j) is u_i·v_j + 0.7 times normal noise, rounded and cut. Of the 5 entries of each u
-    and v the first is normal with mean √3.6 and deviation 1/4, the others with mean 0 and 1/2.
-    Which entries are known is drawn without replacement, with chances in proportion to the user's
-    1/(10 + rank) times the item's 1/(10 + rank)^1.5, ranks in random order; and at least one is
-    known in every row and every column.
-    """
+def _ratings_stand_in(users: int, items: int, count: int) -> RatingTable:
+    """A matrix of rank 5, and noise. Few users and items have most of the ratings."""
     random = np.random.default_rng(SEED)
     u, v = (random.normal(size=(size, 5)) / [4, 2, 2, 2, 2] for size in (users, items))
     u[:, 0] += np.sqrt(3.6)
     v[:, 0] += np.sqrt(3.6)
     stars = np.clip(np.round(u @ v.T + 0.7 * random.normal(size=(users, items))), 1, 5)
+    # Drawn without replacement, in proportion to 1/(10 + rank) of the user and, to the power of
+    # 1.5, of the item; at least one in every row and every column.
     rare = [10.0 + random.permutation(size) for size in (users, items)]
     turn = random.exponential(size=stars.shape) * np.outer(rare[0], rare[1] ** 1.5)
     first = turn.argmin(axis=1), turn.argmin(axis=0)
@@ -179,7 +165,7 @@ def _ratings_stand_in(users: int, items: int, count: int) -> Ratings:
     user, item = np.unravel_index(known, turn.shape)
     rows = np.column_stack([user, item, stars[user, item]])
     what = "Generated stars, a matrix of rank 5 with noise, in place of MovieLens 100k"
-    return Ratings("low-rank-stand-in", rows, _about_ratings(what, rows, count))
+    return RatingTable("low-rank-stand-in", rows, _about_ratings(what, rows, count))
 
 
 def _about(what: str, X: NDArray[np.float64], of: int) -> str:
@@ -237,11 +223,10 @@ def download(name: str) -> Path:
     try:
         pooch = importlib.import_module("pooch")
     except ImportError:
-        raise InvalidArgument(
+        raise _not_usable(
+            name,
             f"{name} cannot be downloaded, because the package pooch is not installed. Run "
             'pip install "lastarm[paper]", or use a file of yours with --data PATH.',
-            argument="data",
-            given=name,
         ) from None
     source, cache = SOURCES[name], Path(pooch.os_cache("lastarm"))
     file = source.url.rpartition("/")[2]
@@ -251,12 +236,11 @@ def download(name: str) -> Path:
     try:
         return Path(pooch.retrieve(source.url, known, fname=file, path=cache, progressbar=False))
     except (OSError, ValueError) as error:  # no network, no room, or not the file that it was
-        raise InvalidArgument(
+        raise _not_usable(
+            name,
             f"{name} could not be downloaded from {source.url}: {_reason(error)}. Download {file} "
             "from there on another machine and use it with --data PATH, or leave --data out to "
             "use the stand-in.",
-            argument="data",
-            given=name,
         ) from error
 
 
@@ -286,7 +270,7 @@ def read_ratings(path: Path) -> tuple[NDArray[np.float64], bool]:
 
 def is_songs(path: Path) -> bool:
     """Whether a file is YearPredictionMSD, by its name."""
-    return SONGS in path.name.lower()
+    return "yearpredictionmsd" in path.name.lower()
 
 
 def draw_rows(n: int, most: int) -> NDArray[np.intp]:
@@ -320,8 +304,8 @@ def _read(path: Path, read: Callable[[Path], Any], forms: str) -> Any:
         ) from error
 
 
-def _not_usable(path: Path, message: str) -> InvalidArgument:
-    return InvalidArgument(message, argument="data", given=str(path))
+def _not_usable(given: Path | str, message: str) -> InvalidArgument:
+    return InvalidArgument(message, argument="data", given=str(given))
 
 
 def _reason(error: Exception) -> str:

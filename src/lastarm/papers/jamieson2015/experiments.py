@@ -23,7 +23,7 @@ from functools import cache, partial
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from signal import SIGTERM
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,13 @@ from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.ridge import RidgeRegression
 from lastarm.events import Pull
 from lastarm.papers.jamieson2015.data import (
-    Ratings,
+    RatingTable,
     Table,
     classification_table,
     ratings,
     regression_table,
 )
-from lastarm.papers.jamieson2015.page import Settings, Stopped
+from lastarm.papers.jamieson2015.page import Row, Settings, Stopped
 from lastarm.policies import EXP3, POLICIES
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, Policy, ranking
@@ -107,12 +107,8 @@ class Experiment:
     def quick(self) -> Experiment:
         """The same in small: two trials and three budgets."""
         budgets = self.budgets[:3]
-        return replace(
-            self,
-            trials=2,
-            budgets=budgets,
-            policies={name: min(most, budgets[-1]) for name, most in self.policies.items()},
-        )
+        policies = {name: min(most, budgets[-1]) for name, most in self.policies.items()}
+        return replace(self, trials=2, budgets=budgets, policies=policies)
 
 
 def doublings(first: int, last: int) -> tuple[int, ...]:
@@ -156,12 +152,13 @@ def kernel_svm(table: Table, seed: int) -> KernelSVM:
     return KernelSVM(X[train], y[train], X[val], y[val], X[test], y[test], seed=seed)
 
 
-def matrix_completion(given: Ratings, seed: int) -> MatrixCompletion:
+def matrix_completion(given: RatingTable, seed: int) -> MatrixCompletion:
     """§5.3: ratings as they are."""
     train, val, test = split(len(given.rows), seed)
     return MatrixCompletion(given.rows[train], given.rows[val], given.rows[test], seed=seed)
 
 
+IN_ALL = ("uniform", "successive-halving", "successive-rejects")
 RIDGE = Experiment(
     name="ridge",
     title="Ridge regression by stochastic gradient descent",
@@ -173,15 +170,8 @@ RIDGE = Experiment(
     arms=10,
     trials=32,
     budgets=doublings(64, 2**20),
-    policies={
-        "uniform": 2**20,
-        "successive-halving": 2**20,
-        "successive-rejects": 2**20,
-        "successive-elimination": 2**20,
-        "lucb": 2**12,
-        "lil-ucb": 2**12,
-        "exp3": 2**12,
-    },
+    policies=dict.fromkeys((*IN_ALL, "successive-elimination"), 2**20)
+    | dict.fromkeys(("lucb", "lil-ucb", "exp3"), 2**12),
 )
 SVM = Experiment(
     name="svm",
@@ -194,7 +184,7 @@ SVM = Experiment(
     arms=100,
     trials=64,
     budgets=doublings(2**10, 2**17),
-    policies={"uniform": 2**17, "successive-halving": 2**17, "successive-rejects": 2**17},
+    policies=dict.fromkeys(IN_ALL, 2**17),
 )
 COMPLETION = Experiment(
     name="completion",
@@ -210,25 +200,11 @@ COMPLETION = Experiment(
     arms=64,
     trials=32,
     budgets=doublings(2**16, 2**25),
-    policies={"uniform": 2**25, "successive-halving": 2**25, "successive-rejects": 2**25},
+    policies=dict.fromkeys(IN_ALL, 2**25),
 )
 
 
 # The protocol: trials of many searches --------------------------------------------------------
-
-
-class Row(TypedDict):
-    """One search: what it was allowed, what it spent, and what it found."""
-
-    trial: int
-    policy: str
-    budget: int
-    pulls: int
-    observations: int
-    train_seconds: float
-    loss_seconds: float
-    val_loss: float
-    test_loss: float
 
 
 def run(
@@ -310,35 +286,19 @@ def trial(
     for name, most in experiment.policies.items():
         for budget in (budget for budget in experiment.budgets if budget <= most):
             journal = folder / f"{name}-{budget}.jsonl"
-            once = partial(
-                searched,
-                trainer,
-                experiment.space,
-                InThePaper(experiment.arms, budget, of=name, seed=own_seed),
-                journal,
-                seed=own_seed,
-                runner=runner,
-            )
-            result = once()
-            if (
-                result.spent.repeated
-            ):  # it was stopped before, so its seconds are not those of one search
+            policy = InThePaper(experiment.arms, budget, of=name, seed=own_seed)
+            once = partial(searched, trainer, experiment.space, policy, journal)
+            result = once(seed=own_seed, runner=runner)
+            if result.spent.repeated:
+                # It was stopped before, so its seconds are not those of one search.
                 journal.unlink()
-                result = once()
-            assert result.loss is not None
-            assert result.test_loss is not None
+                result = once(seed=own_seed, runner=runner)
+            spent = result.spent
             rows.append(
-                Row(
-                    trial=number,
-                    policy=name,
-                    budget=budget,
-                    pulls=result.spent.pulls,
-                    observations=result.spent.observations,
-                    train_seconds=result.spent.train_seconds,
-                    loss_seconds=result.spent.loss_seconds,
-                    val_loss=result.loss,
-                    test_loss=result.test_loss,
-                )
+                {"trial": number, "policy": name, "budget": budget, "pulls": spent.pulls}
+                | {"observations": spent.observations, "train_seconds": spent.train_seconds}
+                | {"loss_seconds": spent.loss_seconds}
+                | {"val_loss": result.loss, "test_loss": result.test_loss}
             )
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from math import nan
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lastarm.papers.jamieson2015.page import Part, Settings, write
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
 
@@ -224,9 +225,18 @@ def penalties(
     return figure
 
 
+def publish(part: Part, figure: Figure, rows: Rows, settings: Settings) -> Part:
+    """Write a part: its figure, its table and what the page says about it."""
+    save(figure, settings.out, part.key)
+    part = replace(part, figures=[part.key])
+    write(part, rows, settings.out)
+    return part
+
+
 def save(figure: Figure, out: Path, name: str) -> None:
     """Write a figure as PNG and as SVG, with neither dates nor versions in them."""
     out.mkdir(parents=True, exist_ok=True)
     with house():
         figure.savefig(out / f"{name}.png", dpi=150, metadata={"Software": None})
+        figure.set_layout_engine("none")  # all is in its place now
         figure.savefig(out / f"{name}.svg", metadata={"Date": None, "Creator": None})

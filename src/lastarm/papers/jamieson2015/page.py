@@ -19,6 +19,9 @@ from lastarm.errors import InvalidArgument
 
 Holds = Literal["yes", "no", "in part", "undecided"]
 
+Row = dict[str, Any]
+"""A line of a part's table, by its columns."""
+
 ORDER = (
     "traces",
     "ridge",
@@ -95,6 +98,11 @@ class Part:
     command: str = ""
 
 
+def verdict(whole: bool, *, in_part: bool = False) -> Holds:
+    """Whether a claim holds."""
+    return "yes" if whole else "in part" if in_part else "no"
+
+
 def command(name: str, settings: Settings) -> str:
     """The command that runs a part with these settings."""
     options = {
@@ -120,9 +128,17 @@ def write(part: Part, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 def read(path: Path) -> Part:
     """What `write` wrote."""
-    fields = json.loads(path.read_text(encoding="utf-8"))
-    claims = [Claim(**claim) for claim in fields.pop("claims")]
-    return Part(claims=claims, **fields)
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        claims = [Claim(**claim) for claim in fields.pop("claims")]
+        return Part(claims=claims, **fields)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidArgument(
+            f"{path} is not a part of the reproduction ({type(error).__name__}: {error}). Run its "
+            "part again, or move the file to another folder.",
+            argument="out",
+            given=path,
+        ) from error
 
 
 def check(out: Path) -> None:
@@ -145,12 +161,12 @@ def check(out: Path) -> None:
             given=out,
         )
     for path in out.glob("*.json"):
-        _read(path)
+        read(path)
 
 
 def write_page(out: Path) -> Path:
     """Write `README.md` beside the parts in `out`, and return where it is."""
-    parts = [_read(path) for path in sorted(out.glob("*.json"), key=_place)]
+    parts = [read(path) for path in sorted(out.glob("*.json"), key=_place)]
     if not parts:
         raise InvalidArgument(
             f"The folder {out} has no parts in it, so there is no page to write. Run a part "
@@ -159,7 +175,8 @@ def write_page(out: Path) -> Path:
             given=out,
         )
     page = out / "README.md"
-    blocks = [HEAD, _claims(parts), *(_section(part, out) for part in parts)]
+    blocks = [HEAD, _claims(parts)]
+    blocks += [f"{block}\n" for part in parts for block in _blocks(part, out)]
     page.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
     return page
 
@@ -167,18 +184,6 @@ def write_page(out: Path) -> Path:
 def _place(path: Path) -> tuple[int, str]:
     known = [rank for rank, start in enumerate(ORDER) if path.stem.startswith(start)]
     return (*known, len(ORDER))[0], path.stem
-
-
-def _read(path: Path) -> Part:
-    try:
-        return read(path)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidArgument(
-            f"{path} is not a part of the reproduction ({type(error).__name__}: {error}). Run its "
-            "part again, or move the file to another folder.",
-            argument="out",
-            given=path,
-        ) from error
 
 
 def _claims(parts: Iterable[Part]) -> str:
@@ -197,26 +202,16 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", r"\|").split())
 
 
-def _section(part: Part, out: Path) -> str:
-    return "\n".join(f"{block}\n" for block in _blocks(part, out))
-
-
 def _blocks(part: Part, out: Path) -> Iterator[str]:
     yield f"## {part.title}"
     if text := part.text.strip():
         yield text
-    links = []
     for name in part.figures:
         yield f"![{part.title}: {name}]({_beside(out, f'{name}.png', part)})"
-        links.append(_link(_beside(out, f"{name}.svg", part)))
-    links.append(_link(_beside(out, f"{part.key}.csv", part)))
-    yield f"Files: {', '.join(links)}."
+    names = [*(f"{name}.svg" for name in part.figures), f"{part.key}.csv"]
+    yield f"Files: {', '.join(f'[{name}]({_beside(out, name, part)})' for name in names)}."
     if command := part.command.strip():
         yield f"Made by `{command}`."
-
-
-def _link(name: str) -> str:
-    return f"[{name}]({name})"
 
 
 def _beside(out: Path, name: str, part: Part) -> str:

@@ -30,70 +30,6 @@ class Outcome(NamedTuple):
     observations: int
 
 
-def uniform_allocation(loss: Losses, n: int, B: int) -> Outcome:
-    """Jamieson & Talwalkar §3.2: T_i = B/n for all i, then argmin_i ℓ_{i,B/n}."""
-    T = floor(Fraction(B, n))
-    seen = {i: loss(i, T) for i in range(n)}
-    return Outcome(_lowest(seen), n * T, n)
-
-
-def successive_halving(loss: Losses, n: int, B: int, eta: int = 2) -> Outcome:
-    """Jamieson & Talwalkar, figure "Successive Halving Algorithm", with eta in place of 2."""
-    log_n = 0
-    while eta**log_n < n:
-        log_n += 1
-    log_n = max(log_n, 1)  # a single arm gets the budget
-
-    S = set(range(n))
-    R = pulls = observations = 0
-    seen: dict[int, float] = {}
-    for _k in range(log_n):
-        r = floor(Fraction(B, len(S) * log_n))
-        R = R + r
-        for i in S:
-            seen[i] = loss(i, R)
-            pulls += r
-            observations += 1
-        sigma = sorted((i for i in S if isfinite(seen[i])), key=lambda i: (seen[i], i))
-        S = set(sigma[: max(1, floor(Fraction(len(S), eta)))])
-        if not S:
-            return Outcome(_lowest(seen), pulls, observations)
-    (i,) = S
-    return Outcome(i, pulls, observations)
-
-
-def successive_rejects(loss: Losses, n: int, B: int) -> Outcome:
-    """Audibert & Bubeck (2010), figure 3, with losses in place of rewards; their K is n."""
-    if n == 1:
-        return uniform_allocation(loss, n, B)
-    log_bar = Fraction(1, 2)
-    for i in range(2, n + 1):
-        log_bar += Fraction(1, i)
-
-    A = set(range(n))
-    n_before = pulls = observations = 0
-    seen: dict[int, float] = {}
-    for k in range(1, n):
-        n_k = ceil(1 / log_bar * Fraction(B - n, n + 1 - k))
-        for i in A:
-            if n_k > n_before:
-                seen[i] = loss(i, n_k)
-                pulls += n_k - n_before
-                observations += 1
-        n_before = n_k
-        sigma = sorted((i for i in A if isfinite(seen[i])), key=lambda i: (seen[i], i))
-        A = set(sigma[: n - k])
-        if not A:
-            return Outcome(_lowest(seen), pulls, observations)
-    (i,) = A
-    return Outcome(i, pulls, observations)
-
-
-def _lowest(seen: dict[int, float]) -> int | None:
-    finite = [i for i in seen if isfinite(seen[i])]
-    return min(finite, key=lambda i: (seen[i], i), default=None)
-
-
 class World:
     """The arms: their losses, how often each was pulled, and what was seen."""
 
@@ -128,14 +64,56 @@ class World:
         """Those that are not out."""
         return [i for i in arms if i in self.latest]
 
+    def ranked(self, arms: Iterable[int]) -> list[int]:
+        """Those that are not out, from the lowest latest loss to the highest."""
+        return sorted(self.healthy(arms), key=lambda i: (self.latest[i], i))
+
     def best(self, arms: Iterable[int] | None = None) -> int | None:
         """The lowest latest loss, ties to the lower number; of all arms, if these are all out."""
-        among = self.healthy(self.latest if arms is None else arms) or self.healthy(self.latest)
-        return min(among, key=lambda i: (self.latest[i], i), default=None)
+        among = self.ranked(self.latest if arms is None else arms) or self.ranked(self.latest)
+        return among[0] if among else None
 
     def end(self, arm: int | None) -> Outcome:
         """What was found and spent."""
         return Outcome(arm, sum(self.T.values()), self.observations)
+
+
+def uniform_allocation(loss: Losses, n: int, B: int) -> Outcome:
+    """Jamieson & Talwalkar §3.2: T_i = B/n for all i, then argmin_i ℓ_{i,B/n}."""
+    world = World(loss)
+    world.bring(range(n), floor(Fraction(B, n)))
+    return world.end(world.best())
+
+
+def successive_halving(loss: Losses, n: int, B: int, eta: int = 2) -> Outcome:
+    """Jamieson & Talwalkar, figure "Successive Halving Algorithm", with eta in place of 2."""
+    log_n = 0
+    while eta**log_n < n:
+        log_n += 1
+    log_n = max(log_n, 1)  # a single arm gets the budget
+    world, S, R = World(loss), list(range(n)), 0
+    for _k in range(log_n):
+        R = R + floor(Fraction(B, len(S) * log_n))
+        world.bring(S, R)
+        S = world.ranked(S)[: max(1, floor(Fraction(len(S), eta)))]
+        if not S:
+            break
+    return world.end(world.best(S))
+
+
+def successive_rejects(loss: Losses, n: int, B: int) -> Outcome:
+    """Audibert & Bubeck (2010), figure 3, with losses in place of rewards; their K is n."""
+    if n == 1:
+        return uniform_allocation(loss, n, B)
+    log_bar = Fraction(1, 2)
+    for i in range(2, n + 1):
+        log_bar += Fraction(1, i)
+    world, A = World(loss), list(range(n))
+    for k in range(1, n):
+        n_k = ceil(1 / log_bar * Fraction(B - n, n + 1 - k))
+        world.bring(A, n_k)
+        A = world.ranked(A)[: n - k]
+    return world.end(world.best(A))
 
 
 def successive_elimination(loss: Losses, n: int, B: int, delta: float) -> Outcome:
@@ -166,9 +144,7 @@ def lucb(loss: Losses, n: int, B: int, delta: float) -> Outcome:
         def beta(i: int, t: int = t) -> float:
             return sqrt(log(5 / 4 * n * t**4 / delta) / (2 * world.T[i]))
 
-        arms = sorted(world.latest)
-        h = min(arms, key=lambda i: (world.latest[i], i))
-        rivals = [i for i in arms if i != h]
+        h, *rivals = world.ranked(world.latest)
         rival = min(rivals, key=lambda i: (world.mean(i) - beta(i), i))
         if world.mean(h) + beta(h) < world.mean(rival) - beta(rival):
             return world.end(h)
@@ -252,7 +228,7 @@ def exponential_gap(loss: Losses, n: int, B: int, delta: float) -> Outcome:
         M = list(S)
         for level in levels[1:]:  # Median Elimination
             world.bring(M, level)
-            M = sorted(world.healthy(M), key=lambda i: (world.latest[i], i))
+            M = world.ranked(M)
             M = M[: ceil(len(M) / 2)]
         if not M:
             return world.end(world.best())
@@ -272,8 +248,7 @@ def hyperband(loss: Losses, draws: list[list[int]], R: int, eta: int) -> Outcome
         arms, n = list(T), len(T)
         for i in range(s + 1):
             world.bring(arms, floor(R / eta ** (s - i)))
-            ranked = sorted(world.healthy(arms), key=lambda a: (world.latest[a], a))
-            arms = ranked[: max(1, floor(n / eta ** (i + 1)))]
+            arms = world.ranked(arms)[: max(1, floor(n / eta ** (i + 1)))]
         winners += arms
     return world.end(world.best(winners))
 

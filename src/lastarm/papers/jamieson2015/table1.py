@@ -8,8 +8,8 @@ from math import log2
 from typing import NamedTuple
 
 from lastarm.papers.jamieson2015 import figures
-from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Settings, command, write
-from lastarm.papers.jamieson2015.theorems import Row, played
+from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command, verdict
+from lastarm.papers.jamieson2015.theorems import played
 from lastarm.policies import EXP3, POLICIES
 from lastarm.report.figures.palette import LABELS
 
@@ -82,17 +82,14 @@ def table1(settings: Settings) -> Part:
             for line in TABLE[2:4]
         },
     )
-    figures.save(figure, settings.out, "table1")
     part = Part(
         "table1",
         "Table 1: the number of observed losses",
         " ".join(TEXT.split()),
         [*(of_line(line, rows) for line in TABLE), proportional(rows)],
-        ["table1"],
-        command("table1", replace(settings, trials=None)),
+        command=command("table1", replace(settings, trials=None)),
     )
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figure, rows, settings)
 
 
 def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
@@ -114,9 +111,8 @@ def of_line(line: FormulaLine, rows: list[Row]) -> Claim:
         )
     within = all(row["at_most"] for row in own)
     near = not line.exact or min(shares["alike"]) >= NEAR
-    holds: Holds = "yes" if within and near else "no"
     said = f"{', '.join(names)}: {line.formula} observed losses"
-    return Claim(said, line.formula, "; ".join(ours), "made curves", holds)
+    return Claim(said, line.formula, "; ".join(ours), "made curves", verdict(within and near))
 
 
 def proportional(rows: list[Row]) -> Claim:
@@ -137,12 +133,11 @@ def proportional(rows: list[Row]) -> Claim:
         each = [max(counts[n]) / n for n in sizes]
         if independent and each[-1] <= 1.5 * each[0]:
             both.append(policy)
-    holds: Holds = "yes" if both == ["uniform", "successive-halving"] else "no"
     return Claim(
         "along with the baseline, Successive Halving is the only algorithm that observes losses "
         "proportional to the number of arms and independent of the budget",
         "only these two",
         "of all, these: " + (", ".join(LABELS[policy] for policy in both) or "none"),
         "made curves",
-        holds,
+        verdict(both == ["uniform", "successive-halving"]),
     )

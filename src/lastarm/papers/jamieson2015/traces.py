@@ -9,7 +9,7 @@ from typing import ClassVar
 from lastarm.events import Pull
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.experiments import SVM, searched
-from lastarm.papers.jamieson2015.page import Claim, Part, Settings, command, write
+from lastarm.papers.jamieson2015.page import Claim, Part, Settings, command, verdict
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
 from lastarm.trainers import arm_seed
@@ -65,8 +65,6 @@ def traces(settings: Settings) -> Part:
     figure = figures.traces(
         curves, title=title, ylabel="fraction of VAL on the wrong side", highlight=list(marked)
     )
-    figures.save(figure, settings.out, key)
-
     steps = [
         after - before for curve in curves.values() for (_, before), (_, after) in pairwise(curve)
     ]
@@ -87,17 +85,16 @@ def traces(settings: Settings) -> Part:
                 "shown by a figure (here: the worst has at least twice the error of the best)",
                 f"final validation errors from {best:.3f} to {worst:.3f}",
                 data.name,
-                "yes" if worst > 0 and worst >= 2 * best else "no",
+                verdict(worst > 0 and worst >= 2 * best),
             ),
             Claim(
                 "Losses may exhibit a high degree of non-monotonicity",
                 "shown by a figure (here: at least a quarter of all changes are upwards)",
                 f"{rising:.0%} of all changes from look to look are upwards",
                 data.name,
-                "yes" if rising >= 0.25 else "no",
+                verdict(rising >= 0.25),
             ),
         ],
-        figures=[key],
         command=command("traces", replace(settings, trials=None)),
     )
     rows = [
@@ -105,5 +102,4 @@ def traces(settings: Settings) -> Part:
         for arm, curve in sorted(curves.items())
         for level, loss in curve
     ]
-    write(part, rows, settings.out)
-    return part
+    return figures.publish(part, figure, rows, settings)

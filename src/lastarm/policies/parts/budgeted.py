@@ -19,6 +19,14 @@ from lastarm.events import Failure, Pull
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, Policy, Rounds
 
+WHOLE_NUMBERS = {
+    "arms": (1, "the number of settings to choose from"),
+    "budget": (1, "the total of pulls over all arms"),
+    "max_pulls": (1, "the most pulls that one arm may get"),
+    "seed": (0, "what its draws are derived from"),
+}
+"""Arguments of policies that mean the same everywhere: the least that they may be, and what."""
+
 Curves = Mapping[int, Sequence[tuple[int, float]]]
 """What was seen of each arm: (level, loss), in order."""
 
@@ -47,8 +55,9 @@ class Budgeted(Facts, Policy):
     budget: int
 
     def __post_init__(self) -> None:
-        self.arms = whole_number("arms", self.arms, 1, "the number of settings to choose from")
-        self.budget = whole_number("budget", self.budget, 1, "the total of pulls over all arms")
+        for name, (least, meaning) in WHOLE_NUMBERS.items():
+            if name in self.__dataclass_fields__:
+                setattr(self, name, whole_number(name, getattr(self, name), least, meaning))
         require_budget(self.budget, self.arms, self.least_budget)
 
     @classmethod

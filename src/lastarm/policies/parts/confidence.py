@@ -39,12 +39,9 @@ class Confidence(InRounds):
         self.delta = float(self.delta)
         bounds = [as_float(bound) for bound in (self.low, self.high) if bound is not None]
         if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
-            raise InvalidArgument(
-                f"low={self.low!r}, high={self.high!r} is not valid: they are the range of the "
-                "draws. Use two numbers, with low below high, or leave them out.",
-                argument="low",
-                given=self.low,
-            )
+            rule = f"low and high={self.high!r} are the range of the draws"
+            way_out = "Use two numbers, with low below high, or leave them out"
+            raise InvalidArgument.of("low", self.low, rule, way_out)
         self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))
         self._seen: Scaled | None = None
         super().__post_init__()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lastarm.report.axes import HUGE
 from lastarm.report.figures.palette import Look
 
 try:
@@ -29,24 +30,9 @@ except ImportError as error:
         "matplotlib is needed to draw figures. Install it with pip install 'lastarm[plot]'."
     ) from error
 
-__all__ = [
-    "HUGE",
-    "Axes",
-    "Figure",
-    "LineCollection",
-    "MaxNLocator",
-    "draw",
-    "drawable",
-    "framed_legend",
-    "house",
-    "legend",
-    "log",
-    "mark_end",
-    "sheet",
-    "wide",
-]
+# Of matplotlib, which others import from here, so that its absence is explained in one place.
+__all__ = ["Axes", "Figure", "LineCollection", "MaxNLocator"]
 
-HUGE = 1e300
 ENDS_HERE = "looks at every pull, so it ends here"
 HOUSE = {
     "axes.grid": True,

@@ -15,10 +15,9 @@ from math import inf, log10, nan
 from typing import NamedTuple
 
 from lastarm.errors import InvalidArgument
-from lastarm.ledger import LevelCost
-from lastarm.plain import short
+from lastarm.plain import duration, short
+from lastarm.report.axes import HUGE
 from lastarm.report.figures.drawing import (
-    HUGE,
     Axes,
     Figure,
     LineCollection,
@@ -35,6 +34,7 @@ from lastarm.result import Result
 
 MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture
+FATES = (("went on", PLAIN), ("recommended", ACCENT), ("left behind", PALE), ("failed", DIM))
 MOST_NAMED = 16  # levels; of more, none is named
 
 
@@ -85,20 +85,14 @@ class Plots:
         steps = _steps_of(self._result, most=MOST_BARS)
         with _drawing(ax) as axes:
             left = [0] * len(steps)
-            for label, colour, part in (
-                ("went on", PLAIN, [step.went_on for step in steps]),
-                ("recommended", ACCENT, [step.recommended for step in steps]),
-                ("left behind", PALE, [step.left_behind for step in steps]),
-                ("failed", DIM, [step.failed for step in steps]),
-            ):
+            for place, (label, colour) in enumerate(FATES):
+                part = [step.arms[place] for step in steps]
                 if any(part):
                     axes.barh(range(len(steps)), part, left=left, color=colour, label=label)
                 left = [begun + more for begun, more in zip(left, part, strict=True)]
             most = max([1, *left])
             for place, (step, arms) in enumerate(zip(steps, left, strict=True)):
-                seconds = step.cost.train_seconds + step.cost.loss_seconds
-                took = f"{step.cost.pulls:,} pulls" + (f", {_time(seconds)}" if seconds else "")
-                axes.text(arms + 0.02 * most, place, took, va="center", fontsize="small")
+                axes.text(arms + 0.02 * most, place, step.took, va="center", fontsize="small")
             axes.set_yticks(range(len(steps)), [step.name for step in steps])
             axes.set_ylim(max(len(steps), FEW_BARS) - 0.5, -0.5)
             axes.set_xlim(0, 1.5 * most)
@@ -118,7 +112,7 @@ class Plots:
         :param ax: the axes to draw into.
         """
         result = self._result
-        reached = _reached_by(result)
+        reached = {at.arm: at.pulls for at in result.standings()}
         arms_with = Counter(reached.values())
         pulls = sorted(arms_with, reverse=True)
         places = list(accumulate((arms_with[level] for level in pulls), initial=0))
@@ -137,8 +131,8 @@ class Plots:
             axes.set_ylim(0, max(1, furthest) * 1.04)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             looking = f"{result.spent.observations:,} looks at a loss\n"
-            looking += f"{_time(result.spent.train_seconds)} training, "
-            looking += f"{_time(result.spent.loss_seconds)} looking"
+            looking += f"{duration(result.spent.train_seconds)} training, "
+            looking += f"{duration(result.spent.loss_seconds)} looking"
             framed_legend(axes, loc="center", title=looking)
         return axes
 
@@ -227,12 +221,6 @@ def _bounded(loss: float) -> float:
     return max(min(loss, HUGE), -HUGE)
 
 
-def _time(seconds: float) -> str:
-    if seconds < 0.1:
-        return f"{1000 * seconds:.2g} ms"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
-
-
 def _looks(results: Collection[Result]) -> Iterator[Look]:
     """How each is drawn: as its policy is elsewhere, if no other before it was."""
     policies = [str(result.policy.get("name")) for result in results]
@@ -243,57 +231,37 @@ def _looks(results: Collection[Result]) -> Iterator[Look]:
 
 
 class _Step(NamedTuple):
-    """What became of the arms that were brought to some levels, and what that took."""
+    """What became of the arms that were brought to some levels (`FATES`), and what that took."""
 
     name: str
-    went_on: int
-    recommended: int
-    left_behind: int
-    failed: int
-    cost: LevelCost
-
-
-def _reached_by(result: Result) -> dict[int, int]:
-    """The pulls that each arm had."""
-    return {arm: curve[-1][0] for arm, curve in result.curves.items()} | {
-        arm: failure.pull.upto for arm, failure in result.failures.items()
-    }
+    arms: tuple[int, ...]
+    took: str
 
 
 def _steps_of(result: Result, most: int) -> list[_Step]:
-    """The levels from the lowest; if they are more than `most`, in powers of 2.
-
-    An arm that was brought past a level without a stop there, as in a search that was extended,
-    went on from it too.
-    """
+    """The levels from the lowest; if they are more than `most`, in powers of 2."""
     together = len(result.rungs) > most
     groups: dict[int, list[int]] = defaultdict(list)
     for level in sorted(result.rungs):
         groups[level.bit_length() if together else level].append(level)
-    of = {level: group for group, levels in groups.items() for level in levels}
-    came: dict[int, set[int]] = defaultdict(set)
-    for arm, curve in result.curves.items():
-        for level, _ in curve:
-            came[of[level]].add(arm)
-    for arm, failure in result.failures.items():
-        came[of[failure.pull.upto]].add(arm)
-    reached = _reached_by(result)
-    first = {arm: min(level for level, _ in curve) for arm, curve in result.curves.items()}
+    reached = {at.arm: at.pulls for at in result.standings()}
+    first = reached | {arm: curve[0][0] for arm, curve in result.curves.items()}
     steps = []
-    for group, levels in groups.items():
-        came[group] |= {arm for arm, level in first.items() if level < levels[0] < reached[arm]}
-        stayed = {arm for arm in came[group] if reached[arm] <= levels[-1]}
-        failed = len(stayed & result.failures.keys())
-        recommended = int(result.arm in stayed)
-        fates = len(came[group]) - len(stayed), recommended, len(stayed) - failed - recommended
-        name = f"{levels[0]:,}" + (f" to {levels[-1]:,}" if len(levels) > 1 else "")
-        rungs = [result.rungs[level] for level in levels]
-        cost = LevelCost(
-            pulls=sum(rung.pulls for rung in rungs),
-            train_seconds=sum(rung.train_seconds for rung in rungs),
-            loss_seconds=sum(rung.loss_seconds for rung in rungs),
+    for levels in groups.values():
+        low, high = levels[0], levels[-1]
+        came = {arm for arm in reached if first[arm] <= high and low <= reached[arm]}
+        stayed = {arm for arm in came if reached[arm] <= high}
+        failed, won = len(stayed & result.failures.keys()), int(result.arm in stayed)
+        costs = [result.rungs[level] for level in levels]
+        seconds = sum(cost.train_seconds + cost.loss_seconds for cost in costs)
+        took = f"{sum(cost.pulls for cost in costs):,} pulls"
+        steps.append(
+            _Step(
+                f"{low:,}" + (f" to {high:,}" if low < high else ""),
+                (len(came) - len(stayed), won, len(stayed) - failed - won, failed),
+                took + (f", {duration(seconds)}" if seconds else ""),
+            )
         )
-        steps.append(_Step(name, *fates, failed, cost))
     return steps
 
 

@@ -59,7 +59,10 @@ class ArmStories:
                 error = clean(failure.error, MOST_OF_AN_ERROR).rstrip(".")
                 return [
                     f"It failed on the way to {counted(failure.pull.upto, 'pull')}: {error}.",
-                    *self._seen_before(arm),
+                    *(
+                        f"Before that its loss was {loss:.6g} after {counted(level, 'pull')}."
+                        for level, loss in self.result.curves.get(arm, [])[-1:]
+                    ),
                     "An arm that fails is out of the race.",
                 ]
             case "diverged":
@@ -71,17 +74,16 @@ class ArmStories:
             case "not seen yet":
                 return [self._under_way(arm)]
             case "not decided":
-                return [self._place(arm, "It came to"), *self._rose(arm), self._undecided(arm)]
-            case "dropped":
-                place = self._place(arm, "It was dropped at")
-            case _:
-                place = self._place(arm, "It came to")
-        return [
-            place,
-            *self._rose(arm),
-            *self._why(arm),
-            *([closeness(found)] if (found := self._eliminations.get(arm)) else []),
-        ]
+                when = "so far" if self.state == "running" else "when the search was stopped"
+                said = f"Whether it goes on was not decided {when}."
+                if arm in self.survivors.under_way:
+                    said = self._under_way(arm)
+                return [self._place(arm, "It came to"), *self._rose(arm), said]
+            case fate:
+                what = "It was dropped at" if fate == "dropped" else "It came to"
+                found = self._eliminations.get(arm)
+                close = [closeness(found)] if found else []
+                return [self._place(arm, what), *self._rose(arm), *self._why(arm), *close]
 
     def last_loss(self, arm: int) -> float:
         """The latest that was seen of it; nan if nothing was."""
@@ -191,24 +193,11 @@ class ArmStories:
             return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
         return [f"{went}; {who}, arm {last}, {_compared(mine, rung.losses[last])}"]
 
-    def _undecided(self, arm: int) -> str:
-        if arm in self.survivors.under_way:
-            return self._under_way(arm)
-        when = "so far" if self.state == "running" else "when the search was stopped"
-        return f"Whether it goes on was not decided {when}."
-
     def _under_way(self, arm: int) -> str:
         to = counted(self.survivors.under_way.get(arm, 0), "pull")
         if self.state == "running":
             return f"It is being brought to {to}."
         return f"It was being brought to {to} when the search was stopped."
-
-    def _seen_before(self, arm: int) -> list[str]:
-        curve = self.result.curves.get(arm)
-        if not curve:
-            return []
-        level, loss = curve[-1]
-        return [f"Before that its loss was {loss:.6g} after {counted(level, 'pull')}."]
 
     def _is_open(self, arm: int) -> bool:
         """Whether it may still go on: the search has not ended, and no arm has passed it yet."""
