@@ -154,14 +154,13 @@ class Completion:
         """These arms, one after another."""
         learned, seconds = {}, 0.0
         for arm in arms:
-            rank = int(self.configs[arm]["rank"])
-            one = self.trainer.take(self.trainer.start([self.configs[arm]], [arm]), 0)
-            U, V = one.users.reshape(-1, rank), one.items.reshape(-1, rank)
+            (one,) = self.trainer.start([self.configs[arm]], [arm])
+            U, V = one.users, one.items
             number = U.dtype.type
             began = thread_time()
             for epoch, samples in enumerate(self.samples):
                 doubled = number(0.02 * 0.9**epoch)
                 train(U, V, number(self.configs[arm]["lambda"]), *samples, *self.shares, doubled)
             seconds += thread_time() - began
-            learned[arm] = U.ravel()
+            learned[arm] = U
         return seconds * self.arms / len(learned), learned

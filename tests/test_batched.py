@@ -460,9 +460,7 @@ def test_completion_is_the_formula_step_by_step(per_rating: bool) -> None:
             eta, e, u, v = 0.05 * 0.9 ** (t // 50), r - U[i] @ V[j], U[i].copy(), V[j].copy()
             U[i] = u + 2 * eta * (e * v - lam / n[0][i] * u)
             V[j] = v + 2 * eta * (e * u - lam / n[1][j] * v)
-        np.testing.assert_allclose(
-            trainer.take(batch, arm).users, U.ravel(), rtol=1e-8, atol=1e-12
-        )
+        np.testing.assert_allclose(trainer.take(batch, arm).users, U, rtol=1e-8, atol=1e-12)
         for part, looked in ((val, trainer.losses), (test, trainer.tests)):
             users, items = part[:, :2].astype(int).T
             error = np.mean((part[:, 2] - (U[users] * V[items]).sum(axis=1)) ** 2)

@@ -36,9 +36,8 @@ def tables(
 
     >>> tables(([[1, 2]], [0, 1]), ([[1, 2]], [0]), (None, None), np.dtype(float))
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: X_train has shape (1, 2) and y_train has shape (2,): X is a
-    table with one row per target. Pass at least one row and one column, and as many targets as
-    rows.
+    lastarm.errors.InvalidArgument: X_train has shape (1, 2) and y_train has shape (2,). Pass at
+    least one row and one column, and as many targets as rows.
     """
     given = {"train": train, "val": val}
     X_test, y_test = test
@@ -51,12 +50,8 @@ def tables(
     columns = parts["train"][0].shape[1]
     for name, (X, _) in parts.items():
         if X.shape[1] != columns:
-            raise InvalidArgument(
-                f"X_{name} has {X.shape[1]} columns and X_train has {columns}: all tables have "
-                "the same columns. Pass the same ones.",
-                argument=f"X_{name}",
-                given=given[name][0],
-            )
+            problem = f"has {X.shape[1]} columns and X_train has {columns}"
+            raise bad_table(f"X_{name}", given[name][0], problem, "Pass the same columns")
     return parts
 
 
@@ -65,22 +60,20 @@ def _rows_and_targets(
 ) -> tuple[Array, Array]:
     rows, targets = (np.ascontiguousarray(table, dtype=dtype) for table in (X, y))
     if rows.ndim != 2 or 0 in rows.shape or targets.shape != rows.shape[:1]:
-        raise InvalidArgument(
-            f"X_{name} has shape {rows.shape} and y_{name} has shape {targets.shape}: X is a "
-            "table with one row per target. Pass at least one row and one column, and as many "
-            "targets as rows.",
-            argument=f"X_{name}",
-            given=X,
-        )
+        problem = f"has shape {rows.shape} and y_{name} has shape {targets.shape}"
+        way_out = "Pass at least one row and one column, and as many targets as rows"
+        raise bad_table(f"X_{name}", X, problem, way_out)
     for letter, table, one in (("X", rows, X), ("y", targets, y)):
         if not np.isfinite(table).all():
-            raise InvalidArgument(
-                f"{letter}_{name} contains nan or inf: the kernels need finite numbers. Fill in "
-                "such values, or leave out their rows.",
-                argument=f"{letter}_{name}",
-                given=one,
-            )
+            problem = "contains nan or inf: the kernels need finite numbers"
+            way_out = "Fill in such values, or leave out their rows"
+            raise bad_table(f"{letter}_{name}", one, problem, way_out)
     return rows, targets
+
+
+def bad_table(name: str, given: object, problem: str, way_out: str) -> InvalidArgument:
+    """The error for a table, which is too large to be shown."""
+    return InvalidArgument(f"{name} {problem}. {way_out}.", argument=name, given=given)
 
 
 def require_signs(parts: dict[str, tuple[Array, Array]]) -> None:
@@ -88,12 +81,8 @@ def require_signs(parts: dict[str, tuple[Array, Array]]) -> None:
     for name, (_, y) in parts.items():
         if not np.isin(y, (-1, 1)).all():
             shown = ", ".join(f"{label:g}" for label in np.unique(y)[:5])
-            raise InvalidArgument(
-                f"y_{name} contains {shown}: targets of classifiers are -1 and 1. Use -1 for one "
-                "class and 1 for the other.",
-                argument=f"y_{name}",
-                given=y,
-            )
+            problem = f"contains {shown}: targets of classifiers are -1 and 1"
+            raise bad_table(f"y_{name}", y, problem, "Use -1 for one class and 1 for the other")
 
 
 def setting(config: Config, name: str, least: float = 0.0) -> float:
@@ -103,19 +92,14 @@ def setting(config: Config, name: str, least: float = 0.0) -> float:
     0.01
     >>> setting({"alpha": 0.01}, "lambda")
     Traceback (most recent call last):
-    lastarm.errors.InvalidArgument: the config {'alpha': 0.01} has no 'lambda': it is a finite
-    number of at least 0. Add it to the config.
+    lastarm.errors.InvalidArgument: lambda=None is not valid: it is a finite number of at least 0,
+    in the config {'alpha': 0.01}. Add it to the config.
     """
     value = config.get(name)
     if not least <= as_float(value) < inf:
-        wrong = f"{name!r} = {value!r}" if name in config else f"no {name!r}"
         way_out = "Change it in the space" if name in config else "Add it to the config"
-        raise InvalidArgument(
-            f"the config {dict(config)!r} has {wrong}: it is a finite number of at least "
-            f"{least:g}. {way_out}.",
-            argument=name,
-            given=value,
-        )
+        rule = f"it is a finite number of at least {least:g}, in the config {dict(config)!r}"
+        raise InvalidArgument.of(name, value, rule, way_out)
     return as_float(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lastarm.arguments import whole_number
-from lastarm.batched.arrays import Array, common_level, float_type, setting
+from lastarm.batched.arrays import Array, bad_table, common_level, float_type, setting
 from lastarm.batched.kernels.factorisation import (
     Factors,
     KnownRatings,
@@ -29,20 +30,18 @@ MOST = 2**24  # users, items and ranks: larger numbers are taken for a mistake
 
 
 @dataclass
-class Factorisations:
-    """Arms: rank d, λ, the pulls so far, and both factors of each.
+class Factorisation:
+    """An arm: λ, the pulls so far, and d numbers for each user and for each item."""
 
-    Factors of different ranks lie one after another: arm a's are `users[user_starts[a]:]`, where
-    d numbers belong to each user in turn, and `items` likewise.
-    """
-
-    ranks: NDArray[np.int64]
-    penalties: Array
+    penalty: float
     users: Array
     items: Array
-    user_starts: NDArray[np.int64]
-    item_starts: NDArray[np.int64]
-    pulls: NDArray[np.int64]
+    pulls: int = 0
+
+    @property
+    def factors(self) -> Factors:
+        """What the kernels take."""
+        return Factors(self.users, self.items)
 
 
 class MatrixCompletion:
@@ -127,25 +126,23 @@ class MatrixCompletion:
         counted = np.ones_like(ratings) if self._per_rating else np.maximum(1, ratings)
         return (1 / counted).astype(self._dtype)
 
-    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> Factorisations:
+    def start(self, configs: Sequence[Config], seeds: Sequence[int]) -> list[Factorisation]:
         """Random factors, by the seed of each arm."""
-        return self.gather(list(map(self._started, configs, seeds)))
+        return list(map(self._started, configs, seeds))
 
-    def _started(self, config: Config, seed: int) -> Factorisations:
+    def _started(self, config: Config, seed: int) -> Factorisation:
         rank = whole_number("rank", config.get("rank"), 1, "the number of entries per user")
         deviation = setting(config, "sigma") / np.sqrt(rank)
         random = np.random.default_rng(seed)
         users, items = (
-            (deviation * random.standard_normal(count * rank)).astype(self._dtype)
+            (deviation * random.standard_normal((count, rank))).astype(self._dtype)
             for count in (self._users, self._items)
         )
-        penalty = np.array([setting(config, "lambda")], self._dtype)
-        ranks, zeros = np.array([rank], np.int64), np.zeros((3, 1), np.int64)
-        return Factorisations(ranks, penalty, users, items, *zeros)
+        return Factorisation(setting(config, "lambda"), users, items)
 
-    def train(self, batch: Factorisations, arms: Sequence[int], pulls: int) -> None:
+    def train(self, batch: list[Factorisation], arms: Sequence[int], pulls: int) -> None:
         """Some pieces of the stream of ratings at a time, for one arm after another."""
-        level, chosen = common_level(batch.pulls, arms), np.asarray(arms)
+        level = common_level(np.array([one.pulls for one in batch]), arms)
         begin, end = (count * self._per_pull for count in (level, level + pulls))
         users, items, ratings = self._parts["train"]
         stream = passes(self._seed, len(ratings), begin, end)
@@ -157,60 +154,31 @@ class MatrixCompletion:
                 )
                 for epoch, rows in some
             ]
-            for arm in chosen:
-                factors = self._factors(batch, arm)
-                penalty = Penalty(batch.penalties[arm], self._user_shares, self._item_shares)
+            for one in (batch[arm] for arm in arms):
+                penalty = Penalty(one.penalty, self._user_shares, self._item_shares)
                 for known, doubled in pieces:
-                    step_on_each(factors, known, penalty, doubled)
-        batch.pulls[chosen] += pulls
+                    step_on_each(one.factors, known, penalty, doubled)
+        for arm in arms:
+            batch[arm].pulls += pulls
 
-    def losses(self, batch: Factorisations, arms: Sequence[int]) -> NDArray[np.float64]:
+    def losses(self, batch: list[Factorisation], arms: Sequence[int]) -> NDArray[np.float64]:
         """The mean squared errors on VAL."""
         return self._errors(batch, arms, "val")
 
-    def _tests(self, batch: Factorisations, arms: Sequence[int]) -> NDArray[np.float64]:
+    def _tests(self, batch: list[Factorisation], arms: Sequence[int]) -> NDArray[np.float64]:
         return self._errors(batch, arms, "test")
 
-    def _errors(self, batch: Factorisations, arms: Sequence[int], part: str) -> Array:
+    def _errors(self, batch: list[Factorisation], arms: Sequence[int], part: str) -> Array:
         known = self._parts[part]
-        return np.array([mean_squared_error(self._factors(batch, arm), known) for arm in arms])
+        return np.array([mean_squared_error(batch[arm].factors, known) for arm in arms])
 
-    def _factors(self, batch: Factorisations, arm: int) -> Factors:
-        """The factors of one arm, as they are in the batch."""
-        rank, user, item = batch.ranks[arm], batch.user_starts[arm], batch.item_starts[arm]
-        return Factors(
-            batch.users[user : user + rank * self._users].reshape(-1, rank),
-            batch.items[item : item + rank * self._items].reshape(-1, rank),
-        )
+    def take(self, batch: list[Factorisation], arm: int) -> Factorisation:
+        """A copy of the arm."""
+        return deepcopy(batch[arm])
 
-    def take(self, batch: Factorisations, arm: int) -> Factorisations:
-        """A copy of its factors, and of what belongs to it."""
-        users, items = self._factors(batch, arm)
-        return Factorisations(
-            batch.ranks[[arm]],
-            batch.penalties[[arm]],
-            users.ravel().copy(),
-            items.ravel().copy(),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int64),
-            batch.pulls[[arm]],
-        )
-
-    def gather(self, ones: Sequence[Factorisations]) -> Factorisations:
-        """Their factors one after another."""
-        if len(ones) == 1:
-            return ones[0]
-        ranks = np.concatenate([one.ranks for one in ones])
-        before = np.cumsum(ranks) - ranks
-        return Factorisations(
-            ranks,
-            np.concatenate([one.penalties for one in ones]),
-            np.concatenate([one.users for one in ones]),
-            np.concatenate([one.items for one in ones]),
-            before * self._users,
-            before * self._items,
-            np.concatenate([one.pulls for one in ones]),
-        )
+    def gather(self, ones: Sequence[Factorisation]) -> list[Factorisation]:
+        """The arms, each with its own factors."""
+        return list(ones)
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the data and the settings."""
@@ -227,26 +195,14 @@ class MatrixCompletion:
 def _ratings(name: str, given: ArrayLike, dtype: np.dtype[Any]) -> KnownRatings:
     rows = np.asarray(given, np.float64)
     if rows.ndim != 2 or rows.shape[1] != 3 or not len(rows):
-        raise InvalidArgument(
-            f"{name} has shape {rows.shape}: it holds rows of user, item and rating. Pass three "
-            "columns and at least one row.",
-            argument=name,
-            given=given,
-        )
+        problem = f"has shape {rows.shape}: it holds rows of user, item and rating"
+        raise bad_table(name, given, problem, "Pass three columns and at least one row")
     numbers = rows[:, :2]
     if not ((numbers >= 0) & (numbers < MOST) & (numbers == np.floor(numbers))).all():
-        raise InvalidArgument(
-            f"{name} has users or items that are not valid: each is a whole number from 0 to "
-            f"{MOST - 1}. Number them from 0.",
-            argument=name,
-            given=given,
-        )
+        problem = f"has users or items that are not whole numbers from 0 to {MOST - 1}"
+        raise bad_table(name, given, problem, "Number them from 0")
     if not np.isfinite(rows[:, 2]).all():
-        raise InvalidArgument(
-            f"{name} has ratings that are nan or inf: a rating is a finite number. Leave out such "
-            "rows.",
-            argument=name,
-            given=given,
-        )
+        problem = "has ratings that are nan or inf: a rating is a finite number"
+        raise bad_table(name, given, problem, "Leave out such rows")
     users, items = np.ascontiguousarray(numbers.T).astype(np.int64)
     return KnownRatings(users, items, np.ascontiguousarray(rows[:, 2], dtype))

@@ -382,12 +382,8 @@ class LinearModels:
     def _rule_of(self, config: Config) -> Rule:
         known = ("loss", "alpha", "learning_rate", "eta0", "power_t")
         if unknown := sorted(config.keys() - set(known)):
-            raise InvalidArgument(
-                f"the config {dict(config)!r} has {', '.join(unknown)}: a config has "
-                f"{', '.join(known)} or some of them. Leave out the others.",
-                argument=unknown[0],
-                given=config[unknown[0]],
-            )
+            name, why = unknown[0], f"a config has {', '.join(known)} or some of them"
+            raise InvalidArgument.of(name, config[name], why, "Leave out the others")
         rule = self._rule._replace(**config).checked()
         if not self._classifies and rule.loss != self._rule.loss:
             why = "it is the loss of a classifier, and these models are regressions"

@@ -127,10 +127,7 @@ def wanted(
         signature.bind(*given, **dict.fromkeys(names))
     except TypeError as error:
         besides = f"; it may also have {' and '.join(optional)}" if optional else ""
-        raise InvalidArgument(
-            f"{argument}={full_name(function)}{signature} is not valid: it is called with "
-            f"({', '.join(given)}), but {error}. Use a function with these parameters{besides}.",
-            argument=argument,
-            given=function,
-        ) from None
+        rule = f"it is called with ({', '.join(given)}), but {error}"
+        way_out = f"Use a function with these parameters{besides}"
+        raise InvalidArgument.of(argument, function, rule, way_out) from None
     return names

@@ -108,10 +108,8 @@ class Generated:
             self._take(state, yielded)
         if state.yields < awaited:
             if not state.yields:
-                raise BadYield(
-                    full_name(self._function),
-                    "ended before it yielded a loss: yield one for every pull",
-                )
+                problem = "ended before it yielded a loss: yield one for every pull"
+                raise BadYield(full_name(self._function), problem)
             state.ended = True
         return state
 
@@ -133,10 +131,8 @@ class Generated:
     def _test(self, state: Run) -> Any:
         assert self._given_test is not None
         if state.state is None:
-            raise BadYield(
-                full_name(self._function),
-                "did not yield a state to test: yield pairs of a loss and a state",
-            )
+            problem = "did not yield a state to test: yield pairs of a loss and a state"
+            raise BadYield(full_name(self._function), problem)
         return self._given_test(state.state)
 
     def unwrap(self, state: Run) -> Any:

@@ -122,12 +122,9 @@ class Program:
     def _check(self, names: Collection[str]) -> None:
         known = [*names, *RESERVED]
         if clashing := sorted(set(names) & set(RESERVED)):
-            raise InvalidArgument(
-                f"a parameter cannot have the name {clashing[0]!r}: {{{clashing[0]}}} stands for "
-                f"{RESERVED[clashing[0]]}. Use another name.",
-                argument=clashing[0],
-                given=names,
-            )
+            name = clashing[0]
+            rule = f"{{{name}}} stands for {RESERVED[name]}"
+            raise InvalidArgument.of(name, names, rule, "Use another name for the parameter")
         if unknown := [name for name in self._names if name not in known]:
             use = f"Use {', '.join(known)} in braces, or write {{{{ and }}}} for literal braces"
             way_out = did_you_mean(unknown[0], known) + use

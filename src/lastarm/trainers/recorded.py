@@ -59,12 +59,12 @@ class RecordedCurves:
             curves = cls(**arrays)
         except Exception as error:  # a broken file makes its reader raise anything
             reason = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
-            raise InvalidArgument(
-                f"{str(path)!r} cannot be read as a table of losses: {reason}. Use an .npz file "
-                "with `losses[arm, step]`, or a .csv file of numbers with one row for each arm.",
-                argument="path",
-                given=str(path),
-            ) from error
+            rule = f"it cannot be read as a table of losses: {reason}"
+            way_out = (
+                "Use an .npz file with `losses[arm, step]`, or a .csv file of numbers with one "
+            )
+            way_out += "row for each arm"
+            raise InvalidArgument.of("path", str(path), rule, way_out) from error
         curves.seconds_per_pull = _pace(seconds_per_pull)
         return curves
 
@@ -129,9 +129,8 @@ def _read_npz(path: Path) -> dict[str, Any]:
             raise InvalidArgument("it is empty or not an .npz file")
     with np.load(path, allow_pickle=False) as arrays:
         if "losses" not in arrays:
-            raise InvalidArgument(
-                f"it has no array `losses`, only: {', '.join(arrays) or '(none)'}"
-            )
+            there = ", ".join(arrays) or "(none)"
+            raise InvalidArgument(f"it has no array `losses`, only: {there}")
         return {name: arrays[name] for name in ("losses", "test") if name in arrays}
 
 

@@ -174,12 +174,8 @@ def _labels(y: ArrayLike | int) -> tuple[NDArray[Any] | None, int]:
     ]
     if any(missing):
         row = missing.index(True) // (labels.size // len(labels))
-        raise InvalidArgument(
-            f"y of row {row} is missing. A model cannot be judged by rows whose target is not "
-            "known: leave these rows out.",
-            argument="y",
-            given=labels[row],
-        )
+        rule = f"the target of row {row} is missing, and a model cannot be judged by it"
+        raise InvalidArgument.of("y", labels[row], rule, "Leave such rows out")
     return labels, len(labels)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array
+from lastarm.batched.kernels.block_products import prefetch_row
 from lastarm.batched.kernels.compiled import reassociated, takes_named_tuples
-from lastarm.batched.kernels.prefetch import prefetch_row
 
 AHEAD = 4  # ratings: their factors are fetched while the processor is at this one
 
@@ -49,10 +49,10 @@ def step_on_each(factors: Factors, known: KnownRatings, penalty: Penalty, double
     U, V = factors
     users, items, ratings = known
     lam, user_shares, item_shares = penalty
-    number, d, last = U.dtype.type, np.uint64(U.shape[1]), len(ratings) - 1
+    number, d = U.dtype.type, np.uint64(U.shape[1])
     one, gain, cost = number(1), number(doubled), number(doubled) * number(lam)
     for t in range(len(ratings)):
-        soon = min(t + AHEAD, last)
+        soon = min(t + AHEAD, len(ratings) - 1)
         prefetch_row(U, users[soon])
         prefetch_row(V, items[soon])
         i, j = np.uint64(users[t]), np.uint64(items[t])

@@ -24,6 +24,7 @@ from lastarm.batched.kernels.block_products import (
     in_whole_registers,
     multiply,
     predict,
+    prefetch_row,
     take,
 )
 from lastarm.batched.kernels.compiled import compiled, contracted, takes_named_tuples
@@ -43,7 +44,6 @@ from lastarm.batched.kernels.loss_gradients import (
     squared_hinge,
 )
 from lastarm.batched.kernels.powers_of_two import power, power_single, powers
-from lastarm.batched.kernels.prefetch import prefetch_row
 
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 AHEAD = np.uint64(BLOCK)
@@ -128,19 +128,17 @@ def descend(models: ModelArrays, steps: StepArrays, samples: SampleArrays) -> No
                 after_one(t, t - FIRST, predictions, products, changes, left)
             add(t, predictions, intercepts)
             for g in range(len(losses)):
-                low, high, loss = bounds[g], bounds[g + 1], losses[g]
+                span, loss = (t, bounds[g], bounds[g + 1]), losses[g]
                 if loss == SQUARED:
-                    squared(t, low, high, predictions, targets, eta, changes)
+                    squared(span, predictions, targets, eta, changes)
                 elif loss in (HINGE, PERCEPTRON):
-                    hinge(t, low, high, predictions, targets, eta, changes, loss == HINGE)
+                    hinge(span, predictions, targets, eta, changes, loss == HINGE)
                 elif loss in (SQUARED_HINGE, MODIFIED_HUBER):
-                    squared_hinge(
-                        t, low, high, predictions, targets, eta, changes, loss == MODIFIED_HUBER
-                    )
+                    squared_hinge(span, predictions, targets, eta, changes, loss != SQUARED_HINGE)
                 else:
-                    margins(t, low, high, predictions, targets, work)
-                    powers(PER_BIT, work, low, high, work)
-                    logistic(t, low, high, predictions, targets, eta, changes, work)
+                    margins(span, predictions, targets, work)
+                    powers(PER_BIT, work, bounds[g], bounds[g + 1], work)
+                    logistic(span, predictions, targets, eta, changes, work)
             lift(t, changes, lifts, intercepts)
             shrink(t, eta, penalties, least, left)
         fill(kept, 1)
