@@ -115,10 +115,10 @@ class OneByOne:
 
     def losses(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
         """The trainer's losses; for an arm that raises, the error."""
-        return [_value_or_error(self._trainer.loss, batch[arm]) for arm in arms]
+        return [value_or_error(self._trainer.loss, batch[arm]) for arm in arms]
 
     def _tests(self, batch: list[Any], arms: Sequence[int]) -> list[Any]:
-        return [_value_or_error(self._trainer.test, batch[arm]) for arm in arms]
+        return [value_or_error(self._trainer.test, batch[arm]) for arm in arms]
 
     def take(self, batch: list[Any], arm: int) -> Any:
         """The trainer's own state. It is not copied, and the trainer may change it."""
@@ -155,7 +155,7 @@ class _MaximizedBatch:
     def losses(self, batch: Any, arms: Sequence[int]) -> list[Any]:
         """The figures with the other sign; for an arm that has none, the error."""
         return [
-            value if isinstance(value, BaseException) else _value_or_error(negated, value)
+            value if isinstance(value, BaseException) else value_or_error(negated, value)
             for value in self._batched.losses(batch, arms)
         ]
 
@@ -188,7 +188,8 @@ def _raised_or_given(value: Any) -> Any:
     return value
 
 
-def _value_or_error(look: Callable[[Any], Any], state: Any) -> Any:
+def value_or_error(look: Callable[[Any], Any], state: Any) -> Any:
+    """What a look at an arm gives, or the error that it raises."""
     try:
         value = look(state)
         return as_loss(value) if isinstance(value, BaseException) else value

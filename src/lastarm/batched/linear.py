@@ -199,8 +199,12 @@ class ModelTable:
         done = begin
         for _, rows in passes(seed, len(X), begin, end):
             before = np.arange(done, done + len(rows), dtype=np.float64)
-            factors = [_factors(power, before) for power in powers] or [np.ones_like(before)]
-            table = np.stack(factors, axis=1).astype(kind, copy=False)
+            with np.errstate(over="ignore"):  # such an arm diverges
+                factors = [
+                    1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power
+                    for power in powers
+                ]
+            table = np.stack(factors or [np.ones_like(before)], axis=1).astype(kind, copy=False)
             kernel(models, steps, SampleArrays(X, Y, rows, table, done))
             done += len(rows)
 
@@ -216,11 +220,6 @@ class ModelTable:
         If it has only one, the class is 1 where the value is above 0, else 0.
         """
         return count_mistakes(self.weights, self.intercepts, X, labels, targets)
-
-
-def _factors(power: float, before: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # such an arm diverges
-        return 1 / np.sqrt(before + 2) if isnan(power) else (before + 1) ** -power
 
 
 @dataclass

@@ -65,7 +65,11 @@ def export(
             raise InvalidArgument(
                 f"{output} is the journal itself, and is not replaced. Name another file."
             )
-        if _rows_of(output, rows) == "events":
+        if rows is None and not output.endswith(".csv"):
+            rule = "its name does not say what to write"
+            way_out = "Use a name that ends in .csv, or add --format"
+            raise InvalidArgument.of("output", output, rule, way_out)
+        if rows == "events" or (rows is None and output.endswith("events.csv")):
             count = tables.write_csv(output, tables.EVENT_COLUMNS, tables.event_rows(events))
             written = f"{count:,} events"
         else:
@@ -78,11 +82,3 @@ def export(
             f"Wrote {len(study.trials):,} trials to the study "
             f"{escape(display.plain(study.study_name))}."
         )
-
-
-def _rows_of(output: str, given: str | None) -> str:
-    if given is None and not output.endswith(".csv"):
-        raise InvalidArgument(
-            f"{output} does not say what to write. Use a name that ends in .csv, or add --format."
-        )
-    return given or ("events" if output.endswith("events.csv") else "arms")

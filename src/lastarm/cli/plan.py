@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 import click
-from rich.table import Table
 
 from lastarm.cli import display
 from lastarm.cli.options import by_options, policy_options, seconds_option, whole_option
@@ -61,7 +60,13 @@ def plan(
         display.print_json(answer)
         return
     if planned.rungs:
-        display.console.print(_rungs(planned, f"{chosen}"))
+        headings = ("rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all")
+        rungs, total = display.table(*headings, title=f"{chosen}"), 0
+        for number, rung in enumerate(planned.rungs, start=1):
+            total += rung.arms * rung.pulls
+            cells = (number, rung.arms, rung.pulls, rung.upto, rung.arms * rung.pulls, total)
+            rungs.add_row(*(f"{cell:,}" for cell in cells))
+        display.console.print(rungs)
     most = "" if planned.exact else "At most "
     display.say(
         f"{most}{planned.pulls:,} pulls of a budget of {chosen.budget:,}, "
@@ -74,14 +79,24 @@ def plan(
             f"{chosen} decides by what it sees, so only these bounds are known beforehand."
         )
     if foreseen:
-        display.say(_time(foreseen, planned.exact))
+        spelled = str(timedelta(seconds=round(foreseen.seconds)))
+        by = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
+        example = "" if planned.exact else ", if losses come out as in our example"
+        display.say(
+            f"With {by}: {spelled} (h:mm:ss){example}; they work {foreseen.share:.0%} of "
+            f"that time, and wait for {round(foreseen.idle_seconds):,} s in all."
+        )
     if settling:
         display.say(
             "\nThe best arm is sure to win if, for each rank and before this number of pulls, all "
             "losses are within half of the\ngap between the limit of that rank and the best limit "
             "(Theorem 1 of the paper; sufficient, not necessary):"
         )
-        display.console.print(_settling(settling))
+        table = display.table("rank", "settled before")
+        for rank, before in settling.items():
+            if rank in (2, 3, len(settling) + 1) or rank.bit_count() == 1:
+                table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
+        display.console.print(table)
 
 
 def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Utilisation:
@@ -97,16 +112,6 @@ def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> U
     )
 
 
-def _time(foreseen: Utilisation, exact: bool) -> str:
-    spelled = str(timedelta(seconds=round(foreseen.seconds)))
-    number = "one worker" if foreseen.workers == 1 else f"{foreseen.workers:,} workers"
-    example = "" if exact else ", if losses come out as in our example"
-    return (
-        f"With {number}: {spelled} (h:mm:ss){example}; they work {foreseen.share:.0%} of "
-        f"that time, and wait for {round(foreseen.idle_seconds):,} s in all."
-    )
-
-
 def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:
     described = describe(chosen)
     return {
@@ -119,25 +124,3 @@ def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dic
         "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
         **chosen.plan_details(),
     }
-
-
-def _rungs(planned: Plan, title: str) -> Table:
-    table = display.table(
-        "rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all", title=title
-    )
-    total = 0
-    for number, rung in enumerate(planned.rungs, start=1):
-        total += rung.arms * rung.pulls
-        cells = (number, rung.arms, rung.pulls, rung.upto, rung.arms * rung.pulls, total)
-        table.add_row(*(f"{cell:,}" for cell in cells))
-    return table
-
-
-def _settling(settling: dict[int, float]) -> Table:
-    table = display.table("rank", "settled before")
-    ranks = list(settling)
-    shown = {2, 3, ranks[-1]} | {rank for rank in ranks if rank & (rank - 1) == 0}
-    for rank in sorted(shown & set(ranks)):
-        before = settling[rank]
-        table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
-    return table

@@ -91,18 +91,14 @@ def replay(
         answer |= {"policy": chosen.name, "budget": result.budget}
         display.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
     else:
-        _print(played, table, journal)
+        row = played.rows.__getitem__
+        display.console.print(display.rungs(result, row))
+        display.answer(result, row, longest=table.columns)
+        if not result.complete:
+            display.stopped(journal)
         if with_audit:
             print_audit(audited(played, table))
     return 128 + result.stopped_by if result.stopped_by and not result.complete else 0
-
-
-def _print(played: Played, table: CurveTable, journal: str | None) -> None:
-    result, rows = played
-    display.console.print(display.rungs(result, rows.__getitem__))
-    display.answer(result, rows.__getitem__, longest=table.columns)
-    if not result.complete:
-        display.stopped(journal)
 
 
 # The table, and a policy played on it ---------------------------------------------------------

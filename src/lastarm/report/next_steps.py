@@ -27,19 +27,15 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     To train further, with twice the budget: lastarm resume 'my search.jsonl' --budget 1280
     """
     if not opened or not result.journal:
-        return [
-            {
-                "words": "It has no journal, so it cannot be resumed. To have one the next time:",
-                "command": 'search(…, journal="search.jsonl")',
-            }
-        ]
+        words = "It has no journal, so it cannot be resumed. To have one the next time:"
+        return [{"words": words, "command": 'search(…, journal="search.jsonl")'}]
     path = shlex.quote(result.journal)
     ended = nothing_left(result) if state == "complete" else None
     more = 2 * result.budget if result.budget and not ended else None
-    program, *words = opened.command or ("",)
+    program, *given = opened.command or ("",)
     if state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
-    elif PurePath(str(program)).name == "lastarm" and words and words[0] in RESUMABLE:
+    elif PurePath(str(program)).name == "lastarm" and given and given[0] in RESUMABLE:
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more:
             further = "To train further, with twice the budget:"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from lastarm.batched.adapters import value_or_error
 from lastarm.batched.arrays import Array
 from lastarm.batched.linear import ModelTable, Rule
 from lastarm.errors import InvalidArgument
@@ -107,25 +108,20 @@ class BatchedSGD:
         by_fold = [models.finite.reshape(count, -1).all(axis=1) for models in batch.folds]
         finite = np.all(by_fold, axis=0)[list(arms)]
         judged = [val for _, val in self._read(batch.arms[arms[0]])]
-        if self._trainer.scoring in (None, "score") and all(map(self._varied, judged)):
+        # For equal targets scikit-learn has another rule than the formula of R².
+        varied = self._classifies or all(np.var(val.Y.astype(np.float64)) > 0 for val in judged)
+        if self._trainer.scoring in (None, "score") and varied:
             folds = zip(batch.folds, judged, strict=True)
             losses: list[Any] = np.array([self._judged(*fold, arms) for fold in folds]).T.tolist()
         else:
             losses = [
-                self._scored(batch, arm) if fit else []
+                value_or_error(self._trainer.losses, self.take(batch, arm)) if fit else []
                 for arm, fit in zip(arms, finite, strict=True)
             ]
         return [
             _overflow() if not fit else one if isinstance(one, Exception) else fold_by_fold(one)
             for one, fit in zip(losses, finite, strict=True)
         ]
-
-    def _scored(self, batch: SGDBatch, arm: int) -> list[float] | Exception:
-        """The losses of an arm on its own, by its scorer; or the error of the scorer."""
-        try:
-            return self._trainer.losses(self.take(batch, arm))
-        except Exception as error:
-            return error
 
     def take(self, batch: SGDBatch, arm: int) -> Trained:
         """A copy of the arm, with fitted models of scikit-learn."""
@@ -230,10 +226,6 @@ class BatchedSGD:
                 for lesson, fold in lessons
             ]
         return self._rows
-
-    def _varied(self, val: Rows) -> bool:
-        """Whether the formula of R² holds: for equal targets scikit-learn has another rule."""
-        return self._classifies or bool(np.var(val.Y.astype(np.float64)) > 0)
 
     def _judged(self, fold: ModelTable, val: Rows, arms: Sequence[int]) -> Array:
         targets = val.Y.shape[1]

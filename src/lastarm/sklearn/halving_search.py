@@ -12,7 +12,7 @@ from copy import deepcopy
 from math import nan
 from numbers import Integral, Real
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 else:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
 ARMS = 32  # if their number is not given
 # Where no budget is given:
 PULLS_AT_FIRST = 4  # of every arm
@@ -61,16 +59,21 @@ class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
     """No arm could be fitted. For bad data, scikit-learn's users expect one of these errors."""
 
 
-def _if_the_model_has(name: str) -> Callable[[Method], Method]:
-    """The method exists if the model has it: the best one, or before `fit` the one given."""
+def _of_the_model(name: str, meaning: str) -> Callable[[HalvingSearch, Any], Any]:
+    """A method that exists if the model has it: the best one, or before `fit` the one given."""
 
     def check(search: HalvingSearch) -> bool:
         _require_refit(search, name)
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
-    decorated: Callable[[Method], Method] = available_if(check)
-    return decorated
+    def method(self: HalvingSearch, X: Any) -> Any:
+        return getattr(self._best(name), name)(X)
+
+    method.__name__, method.__qualname__ = name, f"HalvingSearch.{name}"
+    method.__doc__ = meaning
+    checked: Callable[[HalvingSearch, Any], Any] = available_if(check)(method)
+    return checked
 
 
 def _require_refit(search: HalvingSearch, name: str) -> None:
@@ -271,40 +274,19 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             self.refit_time_ = perf_counter() - began
         return self
 
-    @_if_the_model_has("predict")
-    def predict(self, X: Any) -> Any:
-        """What the best model predicts."""
-        return self._best("predict").predict(X)
-
-    @_if_the_model_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """The probabilities of the classes, by the best model."""
-        return self._best("predict_proba").predict_proba(X)
-
-    @_if_the_model_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """The logarithms of the probabilities of the classes."""
-        return self._best("predict_log_proba").predict_log_proba(X)
-
-    @_if_the_model_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """The best model's decision function."""
-        return self._best("decision_function").decision_function(X)
-
-    @_if_the_model_has("score_samples")
-    def score_samples(self, X: Any) -> Any:
-        """The best model's score of each row."""
-        return self._best("score_samples").score_samples(X)
-
-    @_if_the_model_has("transform")
-    def transform(self, X: Any) -> Any:
-        """The rows as the best model transforms them."""
-        return self._best("transform").transform(X)
-
-    @_if_the_model_has("inverse_transform")
-    def inverse_transform(self, X: Any) -> Any:
-        """The rows that the best model would transform into these."""
-        return self._best("inverse_transform").inverse_transform(X)
+    predict = _of_the_model("predict", "What the best model predicts.")
+    predict_proba = _of_the_model(
+        "predict_proba", "The probabilities of the classes, by the best model."
+    )
+    predict_log_proba = _of_the_model(
+        "predict_log_proba", "The logarithms of the probabilities of the classes."
+    )
+    decision_function = _of_the_model("decision_function", "The best model's decision function.")
+    score_samples = _of_the_model("score_samples", "The best model's score of each row.")
+    transform = _of_the_model("transform", "The rows as the best model transforms them.")
+    inverse_transform = _of_the_model(
+        "inverse_transform", "The rows that the best model would transform into these."
+    )
 
     def score(self, X: Any, y: Any = None) -> float:
         """The score of the best model on these rows: higher is better."""

@@ -119,12 +119,14 @@ def ratings(given: str | None, *, quick: bool = False) -> RatingTable:
         users, items, count = (150, 200, 5_000) if quick else (600, 900, 50_000)
         return _ratings_stand_in(users, items, count)
     path = file_of(given, "movielens-100k")
-    read, movielens = read_ratings(path)
+    content, read = _read(path, _lines, RATINGS)
+    _require_all(path, np.isfinite(read).all(axis=1))
     rows = read[draw_rows(len(read), QUICK_RATINGS if quick else len(read))]
     for column in (0, 1):
         rows[:, column] = np.unique(rows[:, column], return_inverse=True)[1]
     name, what = file_name(path), f"The file {path.name}"
-    if movielens:
+    headless = content.partition(b"\n")[2]
+    if U_DATA in {hashlib.sha256(data).hexdigest() for data in (content, headless)}:
         name = "movielens-100k"
         what = "MovieLens 100k of GroupLens Research, stars that people gave to films"
     return RatingTable(name, rows, _about_ratings(what, rows, len(read)))
@@ -258,14 +260,6 @@ def read_table(path: Path) -> tuple[Array, Array]:
         finite &= np.isfinite(y)
     _require_all(path, finite)
     return X, y
-
-
-def read_ratings(path: Path) -> tuple[NDArray[np.float64], bool]:
-    """User, item and rating of each line as in the file, and whether it is MovieLens 100k."""
-    content, rows = _read(path, _lines, RATINGS)
-    _require_all(path, np.isfinite(rows).all(axis=1))
-    headless = content.partition(b"\n")[2]
-    return rows, U_DATA in {hashlib.sha256(data).hexdigest() for data in (content, headless)}
 
 
 def is_songs(path: Path) -> bool:

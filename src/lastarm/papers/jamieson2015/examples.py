@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, takewhile
 from math import inf, sqrt
 from statistics import median
@@ -34,8 +33,7 @@ Table = tuple[Array, Array]  # rows, and a target for each
 RIVALS = ("successive-halving", "uniform")
 
 
-@dataclass
-class Models:
+class Models(NamedTuple):
     """Linear models, a row each: what was chosen for it (features, or θ), weights and pulls."""
 
     chosen: Array
@@ -49,8 +47,7 @@ class Models:
 
     def rows(self, arms: Sequence[int]) -> Models:
         """A copy of these."""
-        which = list(arms)
-        return Models(self.chosen[which], self.weights[which], self.pulls[which])
+        return Models(*(array[list(arms)] for array in self))
 
 
 class LinearTrainer(ABC):
@@ -82,11 +79,7 @@ class LinearTrainer(ABC):
 
     def gather(self, ones: Sequence[Models]) -> Models:
         """Their rows."""
-        return Models(
-            np.concatenate([one.chosen for one in ones]),
-            np.concatenate([one.weights for one in ones]),
-            np.concatenate([one.pulls for one in ones]),
-        )
+        return Models(*map(np.concatenate, zip(*ones, strict=True)))
 
 
 # Example 1 -----------------------------------------------------------------------------------
@@ -134,7 +127,7 @@ class SubsetRegression(LinearTrainer):
         """Against the gradient of (w·x − y)²/2."""
         seen = x[models.chosen]
         error = (models.weights * seen).sum(axis=1) - y
-        models.weights -= (error / (self._c * (t + self._t_0)))[:, np.newaxis] * seen
+        models.weights[:] -= (error / (self._c * (t + self._t_0)))[:, np.newaxis] * seen
 
     def losses(self, batch: Models, arms: Sequence[int]) -> Array:
         """The mean squared errors on VAL."""
@@ -307,8 +300,8 @@ class LinearSVM(LinearTrainer):
     def step(self, models: Models, x: Array, y: float, t: int) -> None:
         """A step of Pegasos."""
         inside = y * (models.weights * x).sum(axis=1) < 1
-        models.weights *= 1 - 1 / (t + 1)  # their t is one more than ours
-        models.weights += (inside * y / (2 * models.chosen * (t + 1)))[:, np.newaxis] * x
+        models.weights[:] *= 1 - 1 / (t + 1)  # their t is one more than ours
+        models.weights[:] += (inside * y / (2 * models.chosen * (t + 1)))[:, np.newaxis] * x
 
     def losses(self, batch: Models, arms: Sequence[int]) -> Array:
         """What VAL says."""

@@ -279,7 +279,11 @@ def trial(
     """All searches of one trial."""
     own_seed = arm_seed(seed, number)
     trainer: Any = experiment.problem(_data(experiment.load, given, quick), own_seed)
-    _compile(trainer)
+    # Kernels are compiled before the first search is timed.
+    batch = trainer.start([{"lambda": 1.0, "gamma": 1.0, "rank": 2, "sigma": 1.0}], [0])
+    trainer.train(batch, [0], 1)
+    trainer.losses(batch, [0])
+    trainer.tests(batch, [0])
     folder = journals / f"trial-{number:03d}"
     runner: AnyRunner = None if together else partial(Serial, group=experiment.arms)
     rows: list[Row] = []
@@ -306,14 +310,6 @@ def trial(
 @cache
 def _data(load: Callable[..., Any], given: str | None, quick: bool) -> Any:
     return load(given, quick=quick)
-
-
-def _compile(trainer: Any) -> None:
-    """Compile the kernels before the first search is timed."""
-    batch = trainer.start([{"lambda": 1.0, "gamma": 1.0, "rank": 2, "sigma": 1.0}], [0])
-    trainer.train(batch, [0], 1)
-    trainer.losses(batch, [0])
-    trainer.tests(batch, [0])
 
 
 def searched(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -175,7 +175,9 @@ def write_page(out: Path) -> Path:
             given=out,
         )
     page = out / "README.md"
-    blocks = [HEAD, _claims(parts)]
+    rows = [("claim", "paper", "ours", "data", "holds?"), ("---",) * 5]
+    rows += [claim for part in parts for claim in part.claims]
+    blocks = [HEAD, "".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows)]
     blocks += [f"{block}\n" for part in parts for block in _blocks(part, out)]
     page.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
     return page
@@ -184,13 +186,6 @@ def write_page(out: Path) -> Path:
 def _place(path: Path) -> tuple[int, str]:
     known = [rank for rank, start in enumerate(ORDER) if path.stem.startswith(start)]
     return (*known, len(ORDER))[0], path.stem
-
-
-def _claims(parts: Iterable[Part]) -> str:
-    """One table of all claims."""
-    rows = [("claim", "paper", "ours", "data", "holds?"), ("---",) * 5]
-    rows += [claim for part in parts for claim in part.claims]
-    return "".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows)
 
 
 def _cell(text: str) -> str:

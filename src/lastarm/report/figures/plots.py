@@ -314,7 +314,14 @@ def _draw_curves(axes: Axes, result: Result) -> None:
         if end in ends:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
             marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
-    _fit(axes, min([top, *losses]), top, scale)
+    low = min([top, *losses])
+    if scale == "log":
+        margin = 10 ** (0.05 * (log10(top) - log10(low)))  # their ratio may overflow
+        axes.set_ylim(low / margin, top * margin)
+        log(axes, "y")
+    else:
+        margin = 0.05 * (top - low) or 0.05 * abs(top) or 1.0
+        axes.set_ylim(low - margin, top + margin)
     levels = [[level for level, _ in curve] for curve in result.curves.values()]
     _name_levels(axes, levels, {failure.pull.upto for failure in result.failures.values()})
     axes.set(xlabel="pulls of an arm", ylabel="loss")
@@ -341,16 +348,6 @@ def _top(result: Result, losses: Sequence[float], logarithmic: bool) -> float:
         top = 10 ** (min(power, 900) / 3)
     own = low if result.arm is None else highest[result.arm]
     return min(max(losses), max(top, own))
-
-
-def _fit(axes: Axes, low: float, high: float, scale: str) -> None:
-    if scale == "log":
-        margin = 10 ** (0.05 * (log10(high) - log10(low)))
-        axes.set_ylim(low / margin, high * margin)
-        log(axes, "y")
-    else:
-        margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-        axes.set_ylim(low - margin, high + margin)
 
 
 def _name_levels(axes: Axes, seen: Sequence[Sequence[int]], failed: Collection[int]) -> None:

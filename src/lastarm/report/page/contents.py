@@ -113,13 +113,9 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         "audit": _audited(checked),
         "next": next_steps(result, opened, state),
     }
-    drawn: dict[str, Any] = finite(told, _drawable)
+    # Numbers that a chart has a place for: nothing tiny, and not all digits.
+    drawn: dict[str, Any] = finite(told, lambda n: float(f"{n:.9g}") if abs(n) > TINY else 0.0)
     return drawn
-
-
-def _drawable(number: float) -> float:
-    """A number that a chart has a place for: nothing tiny, and not all digits."""
-    return float(f"{number:.9g}") if abs(number) > TINY else 0.0
 
 
 # The head of the page ---------------------------------------------------------------------------
@@ -287,20 +283,16 @@ def _narrowing(stories: ArmStories) -> dict[str, Any]:
         inside = sorted(bracket, key=lambda rung: rung.level)
         for start in range(0, len(inside), size):
             told.append(_rung(inside[start : start + size], stories))
+    # How many arms came to each level or past it, where that became fewer:
+    reached = sorted(rungs[-1].arms[arm] for arm, rungs in survivors.rungs_of.items())
+    levels = sorted({rung.level for rung in survivors.rungs})
+    came = [[level, len(reached) - bisect_left(reached, level)] for level in levels]
     return {
         "words": words,
         "compared": stories.facts.has_rungs,
         "rungs": told,
-        "came": _came(survivors),
+        "came": [one for before, one in pairwise([[0, 0], *came]) if one[1] != before[1]],
     }
-
-
-def _came(survivors: Survivors) -> list[list[int]]:
-    """How many arms came to each level or past it, where that became fewer."""
-    reached = sorted(rungs[-1].arms[arm] for arm, rungs in survivors.rungs_of.items())
-    levels = sorted({rung.level for rung in survivors.rungs})
-    came = [[level, len(reached) - bisect_left(reached, level)] for level in levels]
-    return [one for before, one in pairwise([[0, 0], *came]) if one[1] != before[1]]
 
 
 def _restarts(stories: ArmStories) -> str:

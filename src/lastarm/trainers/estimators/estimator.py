@@ -260,7 +260,8 @@ class Estimator:
         self, own: Split | None, test: float, validation: float, cv: Any, labelled: bool
     ) -> tuple[Split, ...]:
         """One split, or one for each fold; TEST is the same in all."""
-        n = _length(self._X)
+        X = self._X
+        n = int(X.shape[0] if hasattr(X, "shape") else len(X))  # a sparse one has no len
         y = n if self._y is None else self._y
         stratify = labelled and np.ndim(y) == 1
         if own is not None:
@@ -331,10 +332,6 @@ class Estimator:
             return float(np.mean(wrong if y.ndim == 1 else wrong.any(axis=1)))
         with np.errstate(over="ignore", invalid="ignore"):  # an arm may diverge
             return float(np.mean((predicted - y) ** 2))
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0] if hasattr(X, "shape") else len(X))  # a sparse one has no len
 
 
 def _cut(X: Any, rows: Any) -> Any:

@@ -11,17 +11,9 @@ from sklearn.base import is_classifier
 from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
 
 # These continue with their own random numbers, so all trees of a few pulls can be grown at once.
-AT_ONCE = (
-    ensemble.BaggingClassifier,
-    ensemble.BaggingRegressor,
-    ensemble.ExtraTreesClassifier,
-    ensemble.ExtraTreesRegressor,
-    ensemble.GradientBoostingClassifier,
-    ensemble.GradientBoostingRegressor,
-    ensemble.HistGradientBoostingClassifier,
-    ensemble.HistGradientBoostingRegressor,
-    ensemble.RandomForestClassifier,
-    ensemble.RandomForestRegressor,
+BOTH = ("Bagging", "ExtraTrees", "GradientBoosting", "HistGradientBoosting", "RandomForest")
+AT_ONCE = tuple(
+    getattr(ensemble, f"{name}{kind}") for name in BOTH for kind in ("Classifier", "Regressor")
 )
 
 
@@ -70,11 +62,11 @@ def _iterates(estimator: Any) -> bool:
     return _warm(estimator, "max_iter") and getattr(estimator, "solver", "") != "liblinear"
 
 
-def _is_histogram_boosting(estimator: Any) -> bool:
-    return _warm(estimator) and "HistGradientBoosting" in type(estimator).__name__
-
-
 PARTIAL_FIT = Family(lambda estimator: hasattr(estimator, "partial_fit"), _passes, counted=None)
 ENSEMBLES = Family(lambda one: _warm(one, "n_estimators"), _trees, counted="n_estimators")
-HISTOGRAM_BOOSTING = Family(_is_histogram_boosting, _trees, counted="max_iter")
+HISTOGRAM_BOOSTING = Family(
+    lambda one: _warm(one) and "HistGradientBoosting" in type(one).__name__,
+    _trees,
+    counted="max_iter",
+)
 ITERATIVE = Family(_iterates, _iterations, counted="max_iter")
