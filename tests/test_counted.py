@@ -3,7 +3,7 @@
 A step of training writes a byte to a file, whichever process makes it.
 """
 
-import os
+import importlib
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -12,15 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import SGDClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from lastarm import Doubling, Hyperband, Program, Result, SuccessiveHalving, Uniform, search
-from lastarm.data import digits
 from lastarm.events import Event, Loss
 from lastarm.trainers import Config
-from lastarm.trainers.estimators import Estimator
 
 BUDGET = 96
 POLICIES = {
@@ -90,19 +85,8 @@ def lazy_generator_that_resumes(tally: Tally) -> Any:
     return arm
 
 
-class CountedSGD(SGDClassifier):
-    """Counts its passes over the data."""
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        Tally(Path(os.environ["TALLY"])).step()
-        return super().partial_fit(X, y, classes, sample_weight)
-
-
 def estimator(tally: Tally) -> Any:
-    images, labels = digits()
-    return Estimator(
-        make_pipeline(StandardScaler(), CountedSGD()), images[:200].astype(float), labels[:200]
-    )
+    return importlib.import_module("tests.counted_sgd").trainer()
 
 
 PROGRAM = """
