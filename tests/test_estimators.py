@@ -428,6 +428,39 @@ def test_a_search_by_another_lambda_is_another_search(tmp_path: Path) -> None:
     assert name.startswith("trainer.scoring")
 
 
+class CountingScorer:
+    """What it remembers changes from call to call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, model: Any, X: Any, y: Any) -> float:
+        self.calls += 1
+        return float(model.score(X, y))
+
+
+def test_a_scorer_that_remembers_something_is_the_same_scorer(tmp_path: Path) -> None:
+    scores: list[float] = []
+
+    def noting(model: Any, X: Any, y: Any) -> float:
+        scores.append(model.score(X, y))
+        return scores[-1]
+
+    scorings: list[Any] = [CountingScorer(), noting]
+    for number, scoring in enumerate(scorings):
+        trainer = Estimator(SGDClassifier(), X, y, scoring=scoring)
+        for budget in (4, 4, 8):
+            found = search(
+                trainer,
+                {"alpha": LogUniform(1e-6, 1)},
+                arms=2,
+                budget=budget,
+                journal=tmp_path / f"{number}.jsonl",
+            )
+            assert found.complete
+    assert scores
+
+
 def test_a_journal_that_knows_scorings_by_their_names_only_is_resumed(tmp_path: Path) -> None:
     class AsBefore(Estimator):
         def fingerprint(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -534,6 +535,29 @@ def test_a_journal_of_another_version_is_refused_by_name(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == ["search.jsonl"]
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+def test_functions_and_maximized_trainers_have_versions_too(
+    tmp_path: Path, maximize: bool
+) -> None:
+    def arm(config: dict[str, Any]) -> Iterator[float]:
+        for level in range(1, 1000):
+            yield config["x"] / level
+
+    class Made(RecordedCurves):
+        version: ClassVar[int] = 1
+
+    def run(trainer: Any, path: Path) -> None:
+        space = {"x": Uniform(0, 1)} if trainer is arm else [{"row": row} for row in range(4)]
+        search(trainer, space, arms=4, budget=16, journal=path, maximize=maximize)
+
+    for trainer, name in ((arm, "Generated"), (Made(TABLE), Made.__qualname__)):
+        path = tmp_path / f"{name[-4:]}.jsonl"
+        run(trainer, path)
+        (Made if trainer is not arm else arm).version = 2  # type: ignore[union-attr]
+        with raised(OtherVersion, part="trainer", name=name, written=1, known=2):
+            run(trainer, path)
+
+
 def test_a_version_other_than_1_is_in_the_header_and_is_resumed(tmp_path: Path) -> None:
     path, rows = tmp_path / "search.jsonl", [{"row": row} for row in range(16)]
 
@@ -566,6 +590,7 @@ def test_a_journal_of_another_version_is_shown_reported_and_exported(
         assert ended.value.code == 0
         said = capsys.readouterr().out
         assert "--json" not in words or json.loads(said)["digest"] == digest
+        assert words != ["show"] or "cannot be resumed here" in " ".join(said.split())
     with pytest.raises(SystemExit) as ended:
         main(["export", str(path), "-o", str(tmp_path / "arms.csv")])
     assert ended.value.code == 0

@@ -143,7 +143,7 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_trained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("taken").write_text("a file")
-    for output in ("taken/won", "/dev/null/a/b/won"):
+    for output in ("taken/won", "/dev/null/a/b/won", "/"):
         assert output in refused(capsys, *TUNE, "--output", output, *ROOT)
     assert not Path("tally").exists()
 
@@ -157,7 +157,7 @@ def test_an_output_that_is_taken_meanwhile_does_not_cost_the_answer(
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert found["complete"]
-    (kept,) = (Path(word) for word in said.err.split() if "lastarm-winner-" in word)
+    (kept,) = (Path(word[:-1]) for word in said.err.split() if "lastarm-winner-" in word)
     upto, x = json.loads((kept / "progress.json").read_text())
     assert (upto, abs(x * x - 2)) == (28, found["loss"])
     shutil.rmtree(kept)

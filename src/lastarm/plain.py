@@ -99,7 +99,7 @@ def _canonical(value: Any) -> Any:
             return ["list", *(_canonical(item) for item in value)]
     if "<" in getattr(value, "__qualname__", "<unnamed>"):
         raise InvalidArgument(
-            f"{shown(value)} cannot be in the config of a search with a journal: a "
+            f"{any_repr(value)} cannot be in the config of a search with a journal: a "
             f"{type(value).__name__} may be another one when the search is resumed. Use numbers, "
             "strings, lists, dicts, arrays, or functions and classes that have a name in a "
             "module.",
@@ -169,7 +169,7 @@ def readable(value: Any) -> Any:
             return sorted((readable(item) for item in value), key=str)  # the same in every process
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
-    return shown(value)
+    return any_repr(value)
 
 
 def readable_metrics(metrics: Mapping[Any, Any]) -> dict[str, Any]:
@@ -200,11 +200,11 @@ def _metric(value: Any, levels: int) -> Any:
             if isinstance(value, Mapping):
                 return {_key(name): _metric(value[name], levels - 1) for name in value}
             return [_metric(entry, levels - 1) for entry in value]
-    return shown(value)
+    return any_repr(value)
 
 
 def _key(name: object) -> str:
-    return name if isinstance(name, str) else shown(name)
+    return name if isinstance(name, str) else any_repr(name)
 
 
 def number(value: float) -> float | str:
@@ -232,7 +232,7 @@ def finite(value: Any, rounded: Callable[[float], float] = float) -> Any:
     return value
 
 
-def shown(value: object) -> str:
+def any_repr(value: object) -> str:
     """The beginning of the `repr` of any object, also of one that has none."""
     try:
         return repr(value)[:200]
@@ -349,7 +349,9 @@ def _by_code(value: Any, around: tuple[int, ...]) -> Any:
         case MethodType():
             return ["method", value.__name__, *inside([value.__self__])]
         case FunctionType() if "<" in value.__qualname__:
-            kept = [_content(cell) for cell in value.__closure__ or ()]
+            cells = [cell for cell in value.__closure__ or () if cell != CellType()]  # not empty
+            kept = [cell.cell_contents for cell in cells]
+            kept = [one for one in kept if not isinstance(one, list | dict | set)]  # may change
             parts = (value.__code__, value.__defaults__, value.__kwdefaults__, kept)
             return [value.__module__, value.__qualname__, *inside(parts)]
         case np.ndarray() if not value.dtype.hasobject:
@@ -363,17 +365,16 @@ def _by_code(value: Any, around: tuple[int, ...]) -> Any:
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     shown, own = repr(value), getattr(value, "__dict__", {})
-    if " at 0x" not in shown:  # but it may hold a lambda
-        return _as_text([shown, *inside(part for part in own.values() if callable(part))])
-    return [f"{type(value).__module__}.{type(value).__qualname__}", *own, *inside(own.values())]
+    held = [part for part in own.values() if callable(part)]  # it may hold a lambda
+    if " at 0x" not in shown:
+        return _as_text([shown, *inside(held)])
+    # It is known by its class and by what it was made with. Other attributes may be memory.
+    made = getattr(type(value).__init__, "__code__", None)
+    asked = made.co_varnames[: made.co_argcount + made.co_kwonlyargcount] if made else ()
+    given = [part for name, part in own.items() if name in asked]
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    return [kind, *inside(held), *inside(given)] if given else _as_text([kind, *inside(held)])
 
 
 def _as_text(parts: list[Any]) -> Any:
     return repr(parts) if all(isinstance(part, str) for part in parts) else parts
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # nothing yet: it is set later
-        return None

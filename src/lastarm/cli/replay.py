@@ -134,6 +134,8 @@ class Places(Serial):
         super().__init__(arms, group=group)
         self._reached = reached
         self._prices = prices
+        if prices is not None:
+            self.now = 0.0  # the clock by which they are told
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Continue from there, also if that was before a crash or with a smaller budget."""
@@ -150,6 +152,7 @@ class Places(Serial):
         a_pull, a_look = self._prices
         works = (event.work for event in told)
         priced = [w._replace(train_seconds=w.trained * a_pull, loss_seconds=a_look) for w in works]
+        self.now += sum(work.train_seconds + work.loss_seconds for work in priced)
         return [event._replace(work=work) for event, work in zip(told, priced, strict=True)]
 
     def state(self, pull: Pull) -> Position:
@@ -341,7 +344,7 @@ def print_audit(found: dict[str, Any]) -> None:
     known = {row["arm"]: row["close"] for row in eliminations}
     close = sum(known.get(arm, False) for arm in better)
     display.say(
-        "In truth, which the whole curves tell: "
+        "The whole curves show: "
         + (
             f"{len(better):,} arms end lower, the best of them arm {better[0]}; "
             f"{close:,} of them are among the close calls."

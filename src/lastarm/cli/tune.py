@@ -161,8 +161,8 @@ def tune(
 
 def _require_free(output: str, program: list[str] | None) -> None:
     """Refuse an --output that cannot be written, before anything is trained."""
-    path = Path(output)
-    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    path = Path(output).absolute()
+    above = next(folder for folder in (*path.parents, path) if os.path.lexists(folder))
     if program is None:
         rule, way_out = "only a program has a folder that can be copied", "Leave it out"
     elif os.path.lexists(path):
@@ -182,10 +182,15 @@ def _put(state: Any, output: str) -> int:
     try:
         shutil.copytree(state, output, symlinks=True)
     except OSError as error:  # somebody was there before us, or the disk is full
-        kept = tempfile.mkdtemp(prefix="lastarm-winner-")
-        shutil.copytree(state, kept, symlinks=True, dirs_exist_ok=True)
+        if not isinstance(error, FileExistsError):
+            shutil.rmtree(output, ignore_errors=True)  # what was copied of it so far
+        kept, what = tempfile.mkdtemp(prefix="lastarm-winner-"), "The winner"
+        try:
+            shutil.copytree(state, kept, symlinks=True, dirs_exist_ok=True)
+        except OSError:
+            what = "What could be copied of the winner"
         why = error.strerror or "some files could not be copied"
-        display.note(f"lastarm: {output} could not be written: {why}. The winner is in {kept}")
+        display.note(f"lastarm: {output} could not be written: {why}. {what} is in {kept}.")
         return 2
     return 0
 

@@ -107,7 +107,8 @@ def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:
         numbers = isinstance(was, int) and isinstance(is_now, int)  # a fingerprint may have texts
         if before.get(name) == after.get(name) and was != is_now and numbers:
             by = str(written.versions.get("lastarm", ""))
-            raise OtherVersion(path, part, str(after.get(name)), was, is_now, by)
+            named = after.get("maximized", after.get(name))  # not what is only around it
+            raise OtherVersion(path, part, str(named), was, is_now, by)
 
 
 def _header_of(events: Sequence[Event]) -> Opened:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from lastarm.arguments import whole_number
 from lastarm.events import Failure, Pull
 from lastarm.policies.parts.budgeted import Curves, InRounds
-from lastarm.policies.parts.integers import ceil_div, floor_log
+from lastarm.policies.parts.integers import floor_log
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
@@ -46,7 +46,7 @@ def brackets(max_pulls: int, eta: int) -> list[Bracket]:
     R, s_max = max_pulls, floor_log(max_pulls, eta)
     return [
         Bracket(
-            arms=ceil_div((s_max + 1) * eta**s, s + 1),
+            arms=-(-(s_max + 1) * eta**s // (s + 1)),  # rounded up
             levels=tuple(R // eta ** (s - i) for i in range(s + 1)),
             eta=eta,
         )

@@ -73,7 +73,7 @@ def _require_policy(policy: Any) -> None:
     example = "such as SuccessiveHalving(arms=64, budget=4096)"
     if isinstance(policy, type) or not hasattr(policy, "ask"):
         way_out = f"Use one of {', '.join(POLICIES)}, or an instance {example}"
-        raise InvalidArgument.of("policy", policy, "policy is a name or what decides", way_out)
+        raise InvalidArgument.of("policy", policy, "it is a policy, or the name of one", way_out)
     missing = [name for name in ("name", "arms", "budget") if not hasattr(policy, name)]
     if missing or not dataclasses.is_dataclass(policy):
         raise InvalidArgument.of(
@@ -94,7 +94,7 @@ def name_of(given: Any, max_pulls: Any) -> str:
     """
     if given is None:
         return (SuccessiveHalving if max_pulls is None else HorizonHalving).name
-    return one_of("policy", given, POLICIES, "what decides")
+    return one_of("policy", given, POLICIES, "what decides which arm is pulled")
 
 
 def takes(name: str, argument: str) -> bool:

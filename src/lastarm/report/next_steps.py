@@ -8,7 +8,9 @@ from typing import Any
 
 from lastarm.events import Opened
 from lastarm.plain import clean
+from lastarm.policies import POLICIES
 from lastarm.policies.named import from_header
+from lastarm.policy import Extendable
 from lastarm.result import Result
 
 RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
@@ -31,9 +33,14 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
         return [{"words": words, "command": 'search(…, journal="search.jsonl")'}]
     path = shlex.quote(result.journal)
     ended = nothing_left(result) if state == "complete" else None
-    more = 2 * result.budget if result.budget and not ended else None
+    policy, kind = from_header(opened.policy), POLICIES.get(str(opened.policy.get("name")))
+    extendable = not ended and (not policy or isinstance(policy, Extendable))
+    more = 2 * result.budget if result.budget and extendable else None
     program, *given = opened.command or ("",)
-    if state == "running":
+    if kind and opened.policy.get("version", 1) != kind.version:
+        other = f"It was begun with another version of {kind.name}, so it cannot be resumed here."
+        steps = [(other, "")]
+    elif state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
     elif PurePath(str(program)).name == "lastarm" and given and given[0] in RESUMABLE:
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []

@@ -60,6 +60,7 @@ class Functions:
         self._wanted = wanted("train", train, ("config", "state", "pulls"), ("seed",))
         wanted("loss", loss, ("state",))
         self._functions: dict[str, Callable[..., Any]] = {"train": train, "loss": loss}
+        self.version = getattr(train, "version", 1)
         if test is not None:
             wanted("test", test, ("state",))
             self._functions["test"] = test

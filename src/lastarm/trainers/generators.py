@@ -89,6 +89,7 @@ class Generated:
         self._function = function
         self._wanted = wanted("function", function, ("config",), ("seed", "resume"))
         self._given_test = test
+        self.version = getattr(function, "version", 1)
         if test is not None:
             wanted("test", test, ("state",))
             self.test = self._test  # without a function for it, there is no such method

@@ -7,7 +7,7 @@ from typing import Any
 
 from lastarm.arguments import real
 from lastarm.errors import BadLoss
-from lastarm.plain import readable_metrics, shown
+from lastarm.plain import any_repr, readable_metrics
 
 
 def as_loss(value: object) -> float:
@@ -27,7 +27,7 @@ def as_loss(value: object) -> float:
     if number is not None:
         return number
     kind = type(value).__name__
-    raise BadLoss(f"the loss {shown(value)} is a {kind}, not a real number", kind)
+    raise BadLoss(f"the loss {any_repr(value)} is a {kind}, not a real number", kind)
 
 
 def observation(value: object) -> tuple[float, dict[str, Any] | None]:
@@ -49,7 +49,7 @@ def observation(value: object) -> tuple[float, dict[str, Any] | None]:
     if not isinstance(value, Mapping):
         return as_loss(value), None
     if "loss" not in value:
-        keys = ", ".join(map(shown, list(value)[:20])) or "(none)"
+        keys = ", ".join(map(any_repr, list(value)[:20])) or "(none)"
         raise BadLoss(
             f"the mapping with the keys {keys} has no 'loss': return the number to minimize "
             "under that key",

@@ -24,12 +24,3 @@ def floor_log(n: int, base: int) -> int:
     (0, 4, 5, 3)
     """
     return ceil_log(n + 1, base) - 1
-
-
-def ceil_div(a: int, b: int) -> int:
-    """⌈a / b⌉.
-
-    >>> ceil_div(6, 3), ceil_div(7, 3)
-    (2, 3)
-    """
-    return -(-a // b)

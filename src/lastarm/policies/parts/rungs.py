@@ -6,8 +6,6 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from lastarm.policies.parts.integers import ceil_div
-
 Cost = Fraction | float
 """A cost in pulls: exact, or a float if it comes from measured seconds."""
 
@@ -59,7 +57,7 @@ def levels(
 
 def shared(sizes: tuple[int, ...], share: int, max_pulls: int, at: int = 0) -> tuple[int, ...]:
     """The levels at which each rung has had the same share, ⌈s / n_k⌉, up to the horizon."""
-    return tuple(max(at, min(max_pulls, ceil_div(share, size))) for size in sizes)
+    return tuple(max(at, min(max_pulls, -(-share // size))) for size in sizes)
 
 
 def cost(
