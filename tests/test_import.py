@@ -1,12 +1,51 @@
 """Importing the package: every name is there, and nothing heavy comes with it."""
 
+import importlib
 import subprocess
 import sys
+
+import pytest
 
 import lastarm
 
 HEAVY = {"numpy", "numba", "scipy", "sklearn", "pandas", "rich", "click", "distributed", "ray"}
 HEAVY |= {"matplotlib", "optuna"}
+
+# What README, docs and examples of 0.1.0 import. Only `lastarm.plan`, `lastarm.forecast` and
+# `lastarm.utilisation`, which were headings of the API reference, have moved: see CHANGELOG.
+PATHS = {
+    "lastarm": (
+        "Checkpoints Choice Configs Forest Hyperband Integer LogUniform Policy Result Rounds "
+        "Sampler SuccessiveHalving Uniform UniformAllocation search"
+    ),
+    "lastarm.batched": "BatchedTrainer Single SomeFailed Together",
+    "lastarm.batched.completion": "MatrixCompletion",
+    "lastarm.batched.kernel_svm": "KernelSVM",
+    "lastarm.batched.linear": "LinearModels",
+    "lastarm.batched.ridge": "RidgeRegression",
+    "lastarm.cli": "main",
+    "lastarm.data": "digits",
+    "lastarm.errors": "",
+    "lastarm.events": "Saved Work",
+    "lastarm.journal": "read",
+    "lastarm.ledger": "Ledger Spent Stretch",
+    "lastarm.policies.hyperband": "brackets",
+    "lastarm.policy": "Algorithm",
+    "lastarm.report.importance": "importance",
+    "lastarm.runners": "AnyRunner Arms Runner Simulated",
+    "lastarm.runners.dask": "Dask",
+    "lastarm.runners.ray": "Ray",
+    "lastarm.samplers": "Seen",
+    "lastarm.sklearn": "HalvingSearch",
+    "lastarm.testing": "policy_checks",
+    "lastarm.theory": (
+        "Envelopes halving_budget halving_regret horizon_budget horizon_regret uniform_budget"
+    ),
+    "lastarm.theory.audit": "Elimination",
+    "lastarm.trainers": "RecordedCurves",
+    "lastarm.trainers.estimators": "Estimator",
+    "lastarm.trainers.splits": "Split folds split",
+}
 
 
 def test_every_name_is_there_and_is_the_one_that_is_meant() -> None:
@@ -16,6 +55,12 @@ def test_every_name_is_there_and_is_the_one_that_is_meant() -> None:
         assert found.__name__ == name
         assert found.__module__.startswith("lastarm.")
     assert not hasattr(lastarm, "no_such_name")
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_what_was_imported_once_can_be_imported(module: str) -> None:
+    found = importlib.import_module(module)
+    assert all(hasattr(found, name) for name in PATHS[module].split())
 
 
 def test_importing_it_brings_nothing_heavy() -> None:

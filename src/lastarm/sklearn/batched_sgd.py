@@ -20,7 +20,7 @@ from lastarm.sklearn.batched_sgd_support import why_not_these
 from lastarm.sklearn.cv_results import fold_by_fold
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
-from lastarm.trainers.estimators.lesson import Lesson, Randomness
+from lastarm.trainers.estimators.family import Lesson, Randomness
 
 
 class Rows(NamedTuple):

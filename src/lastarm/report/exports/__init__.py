@@ -1,1 +1,1 @@
-"""A search in forms that other tools read: DataFrames, CSV, and Optuna studies."""
+"""A search in forms that other tools read: DataFrames, CSV, Optuna; not for people."""

@@ -2,7 +2,7 @@
 
 `estimator.py` is the trainer: rows, folds, transformers and losses. How a model is trained a few
 pulls further depends on its family; each family has a file of its own and a line in `FAMILIES`.
-`lesson.py` says what a family is. Private names of another package belong in a `compat` file, and
+`family.py` says what a family is. Private names of another package belong in a `compat` file, and
 models that advance many arms at once in `lastarm.batched`.
 """
 

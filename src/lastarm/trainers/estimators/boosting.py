@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness
 
 
 def _is_a(name: str, estimator: Any) -> bool:

@@ -24,7 +24,7 @@ from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
-from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness
 from lastarm.trainers.losses import as_loss
 from lastarm.trainers.protocol import Config
 from lastarm.trainers.splits import Split, folds

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn import ensemble
 from sklearn.base import is_classifier
 
-from lastarm.trainers.estimators.lesson import Family, Lesson, Randomness
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness
 
 # These continue with their own random numbers, so all trees of a few pulls can be grown at once.
 BOTH = ("Bagging", "ExtraTrees", "GradientBoosting", "HistGradientBoosting", "RandomForest")
