@@ -240,7 +240,7 @@ def winners(scores: Scores, halving: str) -> dict[str, dict[str, Cell]]:
                 "rank": scores.mean(winner, k),
                 **ratio(scores.mean(winner, k), scores.mean(halving, k)),
                 "looks": scores.mean(winner, k, LOOKS),
-                "not told apart from it": ", ".join(level) or "nobody",
+                "not told apart from it": ", ".join(level) or "none",
             }
     return rows
 

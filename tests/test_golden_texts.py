@@ -130,8 +130,8 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "no worker": lambda: tuned(arms=8, budget=64, runner="processes", workers=0),
     "a journal that is a number": lambda: tuned(arms=8, budget=64, journal=5),  # type: ignore[arg-type]
     "recommend": lambda: tuned(arms=8, budget=64, recommend="first"),  # type: ignore[arg-type]
-    "a trainer that is none": lambda: search(5, SPACE, arms=8, budget=64),  # type: ignore[arg-type]
-    "a space that is none": lambda: search(trainer, 5, arms=8, budget=64),  # type: ignore[arg-type]
+    "a number in place of a trainer": lambda: search(5, SPACE, arms=8, budget=64),  # type: ignore[arg-type]
+    "a number in place of a space": lambda: search(trainer, 5, arms=8, budget=64),  # type: ignore[arg-type]
     "more arms than configs": lambda: search(trainer, {"x": [1, 2]}, arms=8, budget=64),
     "an empty choice": Choice,
     "the ends of an interval": lambda: Uniform(1, 0),

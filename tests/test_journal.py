@@ -553,7 +553,8 @@ def test_functions_and_maximized_trainers_have_versions_too(
     for trainer, name in ((arm, "Generated"), (Made(TABLE), Made.__qualname__)):
         path = tmp_path / f"{name[-4:]}.jsonl"
         run(trainer, path)
-        (Made if trainer is not arm else arm).version = 2  # type: ignore[union-attr]
+        changed: Any = arm if trainer is arm else Made
+        changed.version = 2
         with raised(OtherVersion, part="trainer", name=name, written=1, known=2):
             run(trainer, path)
 
