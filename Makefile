@@ -102,7 +102,8 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))
 
-# Every fault, tried in full: about an hour on two cores. Writes docs/faults.md.
+# Every fault, tried in full where the code has changed since: up to three hours on two cores, in parts of at most 30
+# minutes. Writes docs/faults.md after each part; stopped, it goes on.
 faults: $(VENV)/.installed-dev
 	$(BIN)/python -m faults
 

@@ -21,9 +21,9 @@ from unittest.mock import patch
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import SEARCHING, Campaign, Figures, replayable
 from lastarm import Choice, Configs, Grid, Integer, LogUniform, Serial, Simulated, Uniform, search
 from lastarm.errors import AllArmsFailed, InvalidArgument
 from lastarm.policies import POLICIES
@@ -251,14 +251,14 @@ def attempt(asked: Mapping[str, Any], folder: Path) -> str:
     return "ran"
 
 
-def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
-    """Try `times` searches; what goes wrong is then made as simple as possible."""
+def run(tries: range, folder: Path, *, shrink: bool = True) -> Figures:
+    """Try that many searches; what goes wrong is then made as simple as possible."""
     seen: Counter[str] = Counter()
 
+    @seed(tries.start)
     @settings(
-        max_examples=times,
+        max_examples=len(tries),
         phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
-        derandomize=True,
         deadline=None,
         database=None,
         report_multiple_bugs=False,
@@ -268,9 +268,22 @@ def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
     def try_one(asked: dict[str, Any]) -> None:
         seen[attempt(asked, folder)] += 1
 
-    with replayable(f"the same {times} times"), patch("os.fsync"):
+    with replayable(f"faults.arguments.run({tries}, FOLDER)"), patch("os.fsync"):
         try_one()
     return {**seen, "other errors": 0}
 
 
-ARGUMENTS = Campaign("F14", "arguments that are not valid", run, 10_000, 150)
+ARGUMENTS = Campaign(
+    "F14",
+    "arguments that are not valid",
+    run,
+    full=10_000,
+    short=150,
+    paths=(
+        *SEARCHING,
+        "src/lastarm/arguments.py",
+        "src/lastarm/errors.py",
+        "src/lastarm/samplers/*.py",
+        "faults/arguments.py",
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +10,31 @@ from typing import NamedTuple
 Figures = Mapping[str, int | float]
 """What was seen, by name, in the order in which it is shown."""
 
-Try = Callable[[int, Path], Figures]
-"""Try a fault a number of times, in an empty folder. A broken promise is an `AssertionError` that
+Try = Callable[[range, Path], Figures]
+"""Try a fault, once for each number of a range, in an empty folder. The numbers are the seeds, so
+that ranges which do not overlap try different things. A broken promise is an `AssertionError` that
 says which one, and with which seed it can be seen again."""
+
+DECIDING = (
+    "src/lastarm/events.py",
+    "src/lastarm/ledger/*.py",
+    "src/lastarm/loop.py",
+    "src/lastarm/plain.py",
+    "src/lastarm/policies/**/*.py",
+    "src/lastarm/policy.py",
+)
+KEEPING = ("src/lastarm/checkpoints/*.py", "src/lastarm/journal/*.py")
+RUNNING = ("src/lastarm/runners/*.py", "src/lastarm/signals.py", "src/lastarm/trainers/*.py")
+SEARCHING = (
+    *DECIDING,
+    *KEEPING,
+    *RUNNING,
+    "src/lastarm/result.py",
+    "src/lastarm/searching.py",
+    "src/lastarm/space/*.py",
+)
+COMMAND = ("src/lastarm/cli/*.py", "src/lastarm/report/progress.py")
+REFERENCE = ("faults/disk.py", "faults/reference.py")
 
 
 class Campaign(NamedTuple):
@@ -23,6 +45,29 @@ class Campaign(NamedTuple):
     run: Try
     full: int  # how often in `make faults`
     short: int  # how often in `make test`
+    paths: Sequence[str]  # the code that it exercises: when one of these files changes, it is due
+    parts: int = 1  # in which it runs, so that none takes longer than 30 minutes
+
+
+class Most(int):
+    """A number of things that are the same in every part: they are not added up."""
+
+
+def part_of(campaign: Campaign, number: int, parts: int) -> range:
+    """The tries of one part; those of all parts together are the campaign in full."""
+    return range(campaign.full * (number - 1) // parts, campaign.full * number // parts)
+
+
+def added(several: Sequence[Figures]) -> Figures:
+    """The figures of several parts as one: counts add up, of a float the greatest counts."""
+    total: dict[str, int | float] = {}
+    for figures in several:
+        for name, value in figures.items():
+            if isinstance(value, float | Most):
+                total[name] = max(total.get(name, value), value)
+            else:
+                total[name] = total.get(name, 0) + value
+    return total
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import SEARCHING, Campaign, Figures, replayable
 from lastarm import Configs, Processes, Simulated, SuccessiveHalving, search
 from lastarm.testing.runners import Drifting
 from lastarm.trainers import Config
@@ -90,12 +90,19 @@ def check(number: int, folder: Path, *, workers: bool) -> None:
     assert len(digests) == 1, f"{kind}: another digest"
 
 
-def run(times: int, folder: Path) -> Figures:
-    """Try `times` clocks, every seventh on worker processes too, so that each kind has a turn."""
-    for number in range(times):
+def run(tries: range, folder: Path) -> Figures:
+    """Try clocks, every seventh on worker processes too, so that each kind has a turn."""
+    for number in tries:
         with replayable(f"faults.clocks.check({number}, FOLDER, workers={number % 7 == 1})"):
             check(number, folder, workers=number % 7 == 1)
-    return {"clocks": times, "other digests": 0, "limits that were not kept": 0}
+    return {"clocks": len(tries), "other digests": 0, "limits that were not kept": 0}
 
 
-CLOCK = Campaign("F17", "the clock on the wall jumps, runs backwards, stands still", run, 84, 6)
+CLOCK = Campaign(
+    "F17",
+    "the clock on the wall jumps, runs backwards, stands still",
+    run,
+    full=84,
+    short=6,
+    paths=(*SEARCHING, "src/lastarm/testing/runners.py", "faults/clocks.py"),
+)

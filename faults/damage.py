@@ -11,7 +11,7 @@ from random import Random
 from typing import IO, Any, NamedTuple
 from unittest.mock import patch
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Files, files_of, in_memory, lay_out
 from faults.reference import TABLE, Reference, Tallied, whole
 from lastarm.errors import JournalError
@@ -122,13 +122,13 @@ def _history(reference: Reference, **changed: Any) -> list[Files]:
     return [*history, files_of(reference.disk)]
 
 
-def damages(times: int, folder: Path, *, first: int = 0) -> Figures:
+def damages(tries: range, folder: Path) -> Figures:
     """20 flipped bits to four truncations to one exchange, of journal and states."""
     seen: Counter[str] = Counter()
     with in_memory(folder) as place:
         damage = Damage(place)
         image = Reference(place / "image")
-        for seed in range(first, first + times):
+        for seed in tries:
             kind, random = HARMS[seed % len(HARMS)], Random(seed)
             match kind:
                 case "flips":
@@ -189,4 +189,11 @@ def _only_pristine(pristine: set[bytes], fault: str) -> Iterator[None]:
     assert not exploded, f"{fault}: {exploded}"
 
 
-DAMAGES = Campaign("F6", "bits flip, files are cut short or exchanged", damages, 12_500, 250)
+DAMAGES = Campaign(
+    "F6",
+    "bits flip, files are cut short or exchanged",
+    damages,
+    full=12_500,
+    short=250,
+    paths=(*SEARCHING, *REFERENCE, "faults/damage.py"),
+)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, NamedTuple
 from unittest.mock import patch
 
@@ -29,6 +30,11 @@ At = Callable[[Call], None]
 
 Files = dict[str, bytes]
 """What is on a disk, by name."""
+
+
+def shuffled(points: int) -> list[int]:
+    """The numbers of all points, in an order that is always the same: the first few are fair."""
+    return Random(0).sample(range(points), points)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import files_of, lay_out
 from faults.full_disks import mounted
 from faults.reference import (
@@ -51,13 +51,13 @@ class Stopped(Exception):
     """Raised to end a search early."""
 
 
-def drifts(times: int, folder: Path) -> Figures:
-    """`times` searches, each stopped somewhere and resumed in every wrong way."""
+def drifts(tries: range, folder: Path) -> Figures:
+    """Searches, each stopped somewhere and resumed in every wrong way."""
     refusals = 0
     with mounted(folder / "small") as small:
         here = Reference(folder / "here", disk=folder / "small")
         there = Reference(folder / "there")
-        for seed in range(times):
+        for seed in tries:
             here.clear()
             _play_until(here, Random(seed).randint(1, 30))
             before, standing = files_of(here.disk), here.standing()
@@ -78,10 +78,10 @@ def drifts(times: int, folder: Path) -> Figures:
             check_finished(there.journal, whole(), "moved without its states")
             here.resumed("after all that", standing)
     return {
-        "searches": times,
+        "searches": len(tries),
         "refusals that name what differs": refusals,
         "bytes written by them": 0,
-        "moves": 2 * times,
+        "moves": 2 * len(tries),
         "other digests": 0,
     }
 
@@ -131,5 +131,10 @@ def _read_only(disk: Path, *, mounted: bool) -> Iterator[int]:
 
 
 DRIFTS = Campaign(
-    "F18", "resumed with other arguments or at another place", drifts, full=30, short=2
+    "F18",
+    "resumed with other arguments or at another place",
+    drifts,
+    full=30,
+    short=2,
+    paths=(*SEARCHING, *REFERENCE, "faults/drift.py", "faults/full_disks.py"),
 )

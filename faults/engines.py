@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import dask
 from distributed import Client, LocalCluster
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import SEARCHING, Campaign, Figures, replayable
 from lastarm import Configs, Result, SuccessiveHalving, search
 from lastarm.errors import Stuck
 from lastarm.events import Event, Failure, Loss
@@ -180,14 +180,14 @@ def strike(number: int, kind: str, engine: Engine, folder: Path) -> tuple[Result
 def run(
     start: Callable[[], AbstractContextManager[Engine]],
     deck: Sequence[str],
-    times: int,
+    tries: range,
     folder: Path,
 ) -> Figures:
-    """`times` searches, each struck by the next fault of the deck."""
+    """Searches, each struck by the next fault of the deck."""
     struck: Counter[str] = Counter()
     repeated = alone = 0
     with start() as engine:
-        for number in range(times):
+        for number in tries:
             kind = deck[number % len(deck)]
             with replayable(f"faults.engines.strike({number}, {kind!r}, …)"):
                 if kind == LOST:
@@ -199,7 +199,7 @@ def run(
             struck[kind] += blow.struck
             alone += blow.attempts >= ATTEMPTS_OF_LOST
     return {
-        "searches": times,
+        "searches": len(tries),
         **struck,
         "searches with a pull that was lost twice": alone,
         "other digests": 0,
@@ -210,7 +210,20 @@ def run(
 
 ON_DASK = partial(run, dask_engine, [KILLED, FROZEN, *[KILLED] * 5, LOST, *[KILLED] * 4, FROZEN])
 ON_RAY = partial(run, ray_engine, [KILLED, FROZEN, *[KILLED] * 5])
+PATHS = (*SEARCHING, "src/lastarm/testing/runners.py", "faults/engines.py")
 DASK_FAULTS = Campaign(
-    "F9", "Dask's workers killed and frozen, its scheduler lost", ON_DASK, 130, 1
+    "F9",
+    "Dask's workers killed and frozen, its scheduler lost",
+    ON_DASK,
+    full=130,
+    short=1,
+    paths=(*PATHS, "src/lastarm/runners/dask/*.py"),
 )
-RAY_FAULTS = Campaign("F10", "Ray: workers killed and frozen", ON_RAY, 35, 1)
+RAY_FAULTS = Campaign(
+    "F10",
+    "Ray: workers killed and frozen",
+    ON_RAY,
+    full=35,
+    short=1,
+    paths=(*PATHS, "src/lastarm/runners/ray/*.py"),
+)

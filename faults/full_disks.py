@@ -12,7 +12,7 @@ from errno import EFBIG, ENOSPC
 from pathlib import Path
 from random import Random
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import COMMAND, REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import in_memory
 from faults.processes import answer, commanded, tune
 from faults.reference import Reference, check_finished
@@ -24,13 +24,13 @@ BYTES_NEEDED = 10_000  # for the journal
 JOURNAL_CANNOT_BE_USED = 3
 
 
-def full_disks(times: int, folder: Path) -> Figures:
-    """`times` levels of fullness, every other one with the command."""
+def full_disks(tries: range, folder: Path) -> Figures:
+    """Levels of fullness, every other one with the command."""
     stopped: Counter[str] = Counter()
     with in_memory(folder) as place, mounted(folder / "small") as there_is:
         limited = Reference(place)
         small = Reference(folder / "notes", disk=folder / "small")
-        for seed in range(times):
+        for seed in tries:
             room, by_command = Random(seed).random(), seed % 2 == 1
             if there_is and seed % 4 < 2:
                 small.clear()
@@ -41,7 +41,7 @@ def full_disks(times: int, folder: Path) -> Figures:
                 limit = longest_file(1 + int(room * BYTES_NEEDED))
                 stopped["file"] += full(limited, EFBIG, limit, by_command=by_command)
     return {
-        "levels of fullness": times,
+        "levels of fullness": len(tries),
         "stops by a full disk": stopped["disk"],
         "stops by a limit of size": stopped["file"],
         "losses lost": 0,
@@ -117,4 +117,11 @@ def full(
     return stopped
 
 
-FULL_DISKS = Campaign("F5", "a disk that is really full, and has room again", full_disks, 200, 12)
+FULL_DISKS = Campaign(
+    "F5",
+    "a disk that is really full, and has room again",
+    full_disks,
+    full=200,
+    short=12,
+    paths=(*SEARCHING, *COMMAND, *REFERENCE, "faults/full_disks.py", "faults/processes.py"),
+)

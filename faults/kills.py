@@ -12,8 +12,8 @@ from random import Random
 from time import monotonic
 from typing import Any, NamedTuple
 
-from faults.campaign import Campaign, Figures
-from faults.disk import Call, in_memory, watched
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures, Most
+from faults.disk import Call, in_memory, shuffled, watched
 from faults.processes import MARK, forked, orphans
 from faults.reference import BUDGET, Reference, check_finished, pulls_in_flight, seen_in, whole
 from lastarm.events import Event, Loss
@@ -31,17 +31,17 @@ class Life(NamedTuple):
     resuming: float
 
 
-def random_kills(times: int, folder: Path) -> Figures:
+def random_kills(tries: range, folder: Path) -> Figures:
     """Searches are killed again and again, until they are done; half of the kills with workers.
 
     Most kills count their time from the first loss that is new in this life, so that workers have
     begun by then; the rest fall where it opens, replays and starts them.
     """
-    random = Random(0)
+    random = Random(tries.start)
     kills: Counter[int | None] = Counter()  # by the number of workers
     searches = 0
     slowest = 0.0
-    while kills.total() < times:
+    while kills.total() < len(tries):
         searches += 1
         reference = Reference(folder / f"search-{searches}")
         workers = 2 if kills[2] <= kills[None] else None
@@ -143,8 +143,8 @@ def killed(reference: Reference, nth: int, **changed: Any) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def kills_everywhere(times: int, folder: Path) -> Figures:
-    """Before and within every call that changes the disk, or at `times` of these points.
+def kills_everywhere(tries: range, folder: Path) -> Figures:
+    """Before and within calls that change the disk: points in random order, each of them once.
 
     After a call the files are as they are before the next one, when more counts.
     """
@@ -152,7 +152,7 @@ def kills_everywhere(times: int, folder: Path) -> Figures:
     with in_memory(folder) as place:
         reference = Reference(place)
         there_are = _number_of_points(reference)
-        for nth in range(0, there_are, -(-there_are // times)):
+        for nth in shuffled(there_are)[tries.start : tries.stop]:
             fault = f"killed at point {nth} of {there_are}"
             reference.clear()
             assert killed(reference, nth), f"{fault}: there is none"
@@ -163,7 +163,8 @@ def kills_everywhere(times: int, folder: Path) -> Figures:
             steps = sum(training.end - training.begin for training in reference.trained())
             assert BUDGET <= steps <= BUDGET + in_flight, f"{fault}: {steps} steps were trained"
             points += 1
-    return {"points": points, "there are": there_are, "losses lost": 0, "other digests": 0}
+    there = {"points": points, "there are": Most(there_are)}
+    return {**there, "losses lost": 0, "other digests": 0}
 
 
 def _number_of_points(reference: Reference) -> int:
@@ -173,7 +174,8 @@ def _number_of_points(reference: Reference) -> int:
     return sum(call.when != "after" for call in calls)
 
 
-RANDOM_KILLS = Campaign("F1", "SIGKILL at random instants", random_kills, full=1000, short=6)
+PATHS = (*SEARCHING, *REFERENCE, "faults/kills.py", "faults/processes.py")
+RANDOM_KILLS = Campaign("F1", "SIGKILL at random instants", random_kills, 1000, 6, PATHS)
 KILLS_EVERYWHERE = Campaign(
-    "F2", "SIGKILL at every call that changes the disk", kills_everywhere, full=1000, short=52
+    "F2", "SIGKILL at every call that changes the disk", kills_everywhere, 1000, 52, PATHS
 )

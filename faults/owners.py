@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import in_memory
 from faults.processes import forked
 from faults.reference import Reference
@@ -66,13 +66,13 @@ class Racer:
         os.close(self._heard)
 
 
-def owners(times: int, folder: Path) -> Figures:
-    """`times` races; in every third the owner is killed, and two others race to take over."""
+def owners(tries: range, folder: Path) -> Figures:
+    """Races; in every third the owner is killed, and two others race to take over."""
     slowest = 0.0
     takeovers = 0
     with in_memory(folder) as place:
         reference = Reference(place)
-        for seed in range(times):
+        for seed in tries:
             reference.clear()
             owner, _ = _race(reference, f"race {seed}")
             if seed % 3 == 2:
@@ -87,7 +87,7 @@ def owners(times: int, folder: Path) -> Figures:
             owner.end()
             reference.resumed(f"race {seed}")
     return {
-        "races": times + takeovers,
+        "races": len(tries) + takeovers,
         "owners killed": takeovers,
         "races with no owner, or two": 0,
         "s was the slowest takeover": slowest,
@@ -119,4 +119,11 @@ def _race(reference: Reference, fault: str) -> tuple[Racer, float]:
     return winners[0], seconds
 
 
-OWNERS = Campaign("F15", "two processes race for one journal", owners, full=300, short=12)
+OWNERS = Campaign(
+    "F15",
+    "two processes race for one journal",
+    owners,
+    full=300,
+    short=12,
+    paths=(*SEARCHING, *REFERENCE, "faults/owners.py", "faults/processes.py"),
+)

@@ -20,7 +20,7 @@ class Planted(NamedTuple):
     name: str
     plant: Callable[[], AbstractContextManager[None]]
     campaign: Campaign
-    times: int
+    tries: range
 
 
 @contextmanager

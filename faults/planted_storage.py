@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from faults.damage import DAMAGES, damages
+from faults.damage import DAMAGES
 from faults.drift import DRIFTS
 from faults.full_disks import FULL_DISKS
 from faults.kills import KILLS_EVERYWHERE, RANDOM_KILLS
@@ -58,38 +58,38 @@ PLANTED: tuple[Planted, ...] = (
         "a loss counts before it is written",
         partial(mutated, SEARCH, "run", "if known:\n            journal.sync()", "if False: pass"),
         KILLS_EVERYWHERE,
-        60,
+        range(60),
     ),
     Planted(
         "a loss counts before it is on the disk",
         partial(mutated, Journal, "sync", "os.fsync(self._file.fileno())", "pass"),
         POWER_CUTS,
-        50,
+        range(50),
     ),
     Planted(
         "the names of states are not synced",
         partial(nothing_instead_of, folder, "sync_folder"),
         POWER_CUTS,
-        50,
+        range(50),
     ),
     Planted(
         "what is in a state is not synced",
         partial(mutated, StateFolder, "settle", "sync_file(new)", "pass"),
         POWER_CUTS,
-        50,
+        range(50),
     ),
-    Planted("a state is saved after its loss", late_states, KILLS_EVERYWHERE, 60),
+    Planted("a state is saved after its loss", late_states, KILLS_EVERYWHERE, range(60)),
     Planted(
         "what a state is goes unchecked",
         partial(mutated, StateFolder, "load", "!= saved", "is None"),
         DAMAGES,
-        50,
+        range(50),
     ),
     Planted(
         "the chain of lines goes unchecked",
         partial(mutated, journal, "_verified", "and line.after == checksum", ""),
         DAMAGES,
-        250,
+        range(250),
     ),
     Planted(
         "an empty journal is begun anew",
@@ -100,8 +100,8 @@ PLANTED: tuple[Planted, ...] = (
             "if not self.path.exists():",
             "if not self.path.exists() or not self.path.stat().st_size:",
         ),
-        DAMAGES._replace(run=partial(damages, first=190)),  # where a journal is cut to nothing
-        60,
+        DAMAGES,
+        range(190, 250),  # where a journal is cut to nothing
     ),
     Planted(
         "a torn end stays",
@@ -113,13 +113,13 @@ PLANTED: tuple[Planted, ...] = (
             "end = self.path.stat().st_size",
         ),
         KILLS_EVERYWHERE,
-        60,
+        range(60),
     ),
     Planted(
         "a write that fails goes unnoticed",
         partial(mutated, Journal, "flush", "raise self._broken(error) from error", "pass"),
         REFUSALS,
-        20,
+        range(20),
     ),
     Planted(
         "a state that cannot be written is left out",
@@ -131,27 +131,30 @@ PLANTED: tuple[Planted, ...] = (
             "return None",
         ),
         REFUSALS,
-        20,
+        range(20),
     ),
     Planted(
         "a full disk raises a foreign error",
         partial(mutated, Journal, "_broken", "return JournalNotWritten", "raise error; return"),
         FULL_DISKS,
-        12,
+        range(12),
     ),
     Planted(
-        "the lock is never taken", partial(nothing_instead_of, lock, "_try_to_lock"), OWNERS, 6
+        "the lock is never taken",
+        partial(nothing_instead_of, lock, "_try_to_lock"),
+        OWNERS,
+        range(6),
     ),
     Planted(
         "what was done is trained again",
         partial(nothing_instead_of, Index, "latest"),
         RANDOM_KILLS,
-        6,
+        range(6),
     ),
     Planted(
         "another search is resumed",
         partial(nothing_instead_of, journal, "refuse_another_search"),
         DRIFTS,
-        1,
+        range(1),
     ),
 )

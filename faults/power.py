@@ -10,7 +10,7 @@ from random import Random
 from threading import Lock
 from typing import NamedTuple
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Call, Files, in_memory, lay_out, watched
 from faults.reference import Reference, Seen, Standing, seen_in
 from lastarm.events import Event, Loss
@@ -185,8 +185,8 @@ def moments(
     return found
 
 
-def power_cuts(times: int, folder: Path) -> Figures:
-    """`times` disks as a power cut may leave them: all that counted is there, and its states.
+def power_cuts(tries: range, folder: Path) -> Figures:
+    """Disks as a power cut may leave them: all that counted is there, and its states.
 
     Every other search is one that goes on after such a cut, so that the power is cut twice; and
     every third has workers, whose states are made durable for them.
@@ -195,30 +195,33 @@ def power_cuts(times: int, folder: Path) -> Figures:
     found: list[Moment] = []
     with in_memory(folder) as place:
         reference, image = Reference(place / "search"), Reference(place / "image")
-        for seed in range(times):
-            if seed % IMAGES == 0:
+        for seed in tries:
+            if not found or seed % IMAGES == 0:
                 reference.clear()
                 searches += 1
+                number = 1 + seed // IMAGES
                 before: Set[Seen] = frozenset()
-                if searches % 2 == 0:
+                if number % 2 == 0 and found:
                     before = _restored(reference, found, seed)
-                found = moments(reference, before, workers=2 if searches % 3 == 0 else None)
+                found = moments(reference, before, workers=2 if number % 3 == 0 else None)
             counted = _restored(image, found, seed)
             image.resumed(f"power cut {seed}", Standing(counted, trainings=0))
 
         # Were fsync an empty word, that would show.
         reference.clear()
         found, lossy = moments(reference, honest=False), 0
-        for seed in range(times // 10):
+        unsynced = range(tries.start // 10, tries.stop // 10)
+        for seed in unsynced:
             lossy += bool(image.lost(_restored(image, found, seed)))
         assert lossy, "a disk that syncs nothing should have lost something"
     return {
-        "images": times,
+        "images": len(tries),
         "searches": searches,
         "losses lost": 0,
         "states lost": 0,
         "other digests": 0,
-        f"images of {times // 10:,} lose losses if the disk does not sync": lossy,
+        "further images of a disk that does not sync": len(unsynced),
+        "of them lose losses": lossy,
     }
 
 
@@ -232,5 +235,10 @@ def _restored(image: Reference, found: list[Moment], seed: int) -> Set[Seen]:
 
 
 POWER_CUTS = Campaign(
-    "F4", "the power is cut, synced bytes and any others are left", power_cuts, 10_000, 150
+    "F4",
+    "the power is cut, synced bytes and any others are left",
+    power_cuts,
+    full=10_000,
+    short=150,
+    paths=(*SEARCHING, *REFERENCE, "faults/power.py"),
 )

@@ -9,8 +9,8 @@ from errno import EIO, ENOSPC, errorcode
 from itertools import product
 from pathlib import Path
 
-from faults.campaign import Campaign, Figures
-from faults.disk import Call, in_memory, watched
+from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
+from faults.disk import Call, in_memory, shuffled, watched
 from faults.reference import Reference
 from lastarm.errors import CheckpointNotWritten, JournalNotWritten
 
@@ -18,8 +18,8 @@ CAUSES = (ENOSPC, EIO)
 MADE_WITH_WORKERS = 150  # calls by the coordinator, at least
 
 
-def refusals(times: int, folder: Path) -> Figures:
-    """At every call that changes the disk, or at `times` of them; half a write may be done.
+def refusals(tries: range, folder: Path) -> Figures:
+    """At calls that change the disk, in random order, each of them once; half a write may be done.
 
     Some are tried with workers, too: there the states are made durable by the coordinator.
     """
@@ -34,13 +34,12 @@ def refusals(times: int, folder: Path) -> Figures:
 
         with watched(reference.disk, count):
             reference.play()
-        step = -(-there_are // times)
-        for point in range(0, there_are, step):
+        for point in shuffled(there_are)[tries.start : tries.stop]:
             for cause, again in product(CAUSES, (False, True)):
                 reference.clear()
                 ends[refused(reference, cause, _refuses(point, again=again))] += 1
         points = ends.total() // (2 * len(CAUSES))
-        for point in range(0, MADE_WITH_WORKERS, max(10, 4 * step)):
+        for point in filter(tries.__contains__, range(0, MADE_WITH_WORKERS, 10)):
             reference.clear()
             ends[refused(reference, EIO, _refuses(point, again=True), workers=2)] += 1
     return {
@@ -101,5 +100,10 @@ def _fault(refusals: list[Call], cause: int) -> str:
 
 
 REFUSALS = Campaign(
-    "F3", "ENOSPC and EIO at every call that changes the disk", refusals, full=1000, short=12
+    "F3",
+    "ENOSPC and EIO at every call that changes the disk",
+    refusals,
+    full=1000,
+    short=12,
+    paths=(*SEARCHING, *REFERENCE, "faults/refusals.py"),
 )

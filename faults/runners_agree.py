@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import SEARCHING, Campaign, Figures, Most, replayable
 from faults.engines import Engine, dask_engine, ray_engine
 from lastarm import Batched, Configs, Processes, Serial, Simulated, SuccessiveHalving, search
 from lastarm.runners import MakeRunner
@@ -137,21 +137,34 @@ def check(seed: int, runners: Started, latencies: Sequence[str]) -> None:
         assert answer == usual, f"{runner}, {latency}: {answer} and not {usual}"
 
 
-def run(times: int, folder: Path) -> Figures:
-    """Try `times` seeds; a single seed has one latency only, since engines start slowly."""
-    latencies = list(LATENCIES)[: 1 if times == 1 else None]
+def run(tries: range, folder: Path) -> Figures:
+    """Try these seeds; a single seed has one latency only, since engines start slowly."""
+    latencies = list(LATENCIES)[: 1 if len(tries) == 1 else None]
     with ExitStack() as stack:
         runners = Started(stack)
-        for seed in range(times):
+        for seed in tries:
             with replayable(f"faults.runners_agree.check({seed}, …)"):
                 check(seed, runners, latencies)
     return {
-        "seeds": times,
-        "runners": len(RUNNERS),
-        "latencies": len(latencies),
-        "searches": times * len(RUNNERS) * len(latencies),
+        "seeds": len(tries),
+        "runners": Most(len(RUNNERS)),
+        "latencies": Most(len(latencies)),
+        "searches": len(tries) * len(RUNNERS) * len(latencies),
         "other digests": 0,
     }
 
 
-RUNNERS_AGREE = Campaign("F20", "all runners, with arms fast and slow", run, 20, 1)
+RUNNERS_AGREE = Campaign(
+    "F20",
+    "all runners, with arms fast and slow",
+    run,
+    full=20,
+    short=1,
+    paths=(
+        *SEARCHING,
+        "src/lastarm/batched/*.py",
+        "src/lastarm/runners/**/*.py",
+        "faults/engines.py",
+        "faults/runners_agree.py",
+    ),
+)

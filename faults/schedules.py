@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import DECIDING, RUNNING, Campaign, Figures, Most, replayable
 from faults.problems import PROBLEMS, TO_WIN, checked, problem
 from lastarm import loop
 from lastarm.events import Event, Failure, Loss, Pull, Told
@@ -172,14 +172,27 @@ def play(number: int) -> Figures:
     return seen
 
 
-def run(times: int, folder: Path) -> Figures:
-    """Play `times` schedules."""
+def run(tries: range, folder: Path) -> Figures:
+    """Play the schedules of these numbers."""
     problem.cache_clear()
     seen: Counter[str] = Counter()
-    for number in range(times):
+    for number in tries:
         with replayable(f"faults.schedules.play({number})"):
             seen.update(play(number))
-    return {**seen, "problems": min(times, PROBLEMS), "other digests": 0}
+    return {**seen, "problems": Most(min(len(tries), PROBLEMS)), "other digests": 0}
 
 
-SCHEDULES = Campaign("F11", "workers' order, speed and luck, simulated", run, 20_000, 200)
+SCHEDULES = Campaign(
+    "F11",
+    "workers' order, speed and luck, simulated",
+    run,
+    full=20_000,
+    short=200,
+    paths=(
+        *DECIDING,
+        *RUNNING,
+        "src/lastarm/testing/*.py",
+        "faults/problems.py",
+        "faults/schedules.py",
+    ),
+)

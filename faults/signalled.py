@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
-from faults.campaign import Campaign, Figures
+from faults.campaign import COMMAND, SEARCHING, Campaign, Figures
 from faults.processes import MARK, answer, commanded, orphans, tune
 from faults.reference import check_finished
 
@@ -25,20 +25,20 @@ LONGEST_PAUSE = 0.05  # between the first and the second
 HANGS = 60.0
 
 
-def signals(times: int, folder: Path) -> Figures:
-    """`times` signals of each kind; at random, every other command has two workers."""
+def signals(tries: range, folder: Path) -> Figures:
+    """That many signals of each kind; at random, every other command has two workers."""
     # Started in the background by a shell, we ignore Ctrl-C, and so would the command.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     figures: dict[str, int | float] = {}
     try:
         for way, numbers in WAYS.items():
-            random = Random(way)
-            stops = tries = 0
+            random = Random(f"{way} {tries.start}")
+            stops = commands = 0
             slowest = 0.0
-            while stops < times:
-                tries += 1
-                fault = f"{way}, command {tries}"
-                journal = folder / f"{way}-{tries}.jsonl"
+            while stops < len(tries):
+                commands += 1
+                fault = f"{way}, command {commands}"
+                journal = folder / f"{way}-{commands}.jsonl"
                 seconds = _stopped(journal, numbers, random, random.choice((1, 2)), fault)
                 stops += seconds is not None
                 slowest = max(slowest, seconds or 0.0)
@@ -46,7 +46,7 @@ def signals(times: int, folder: Path) -> Figures:
                 code, said = commanded(tune(journal))
                 assert code == 0, f"{fault}: resumed, it ended with exit code {code}: {said}"
                 check_finished(journal, answer(), fault)
-                assert tries < 10 * times, f"{way} always came too late"
+                assert commands < 10 * len(tries), f"{way} always came too late"
             figures |= {f"times {way}": stops, f"s was the slowest end by {way}": slowest}
     finally:
         signal.signal(signal.SIGINT, before)
@@ -93,4 +93,17 @@ def _has_begun(journal: Path) -> bool:
     return journal.exists() and journal.read_bytes().count(b"\n") > 1
 
 
-SIGNALS = Campaign("F16", "Ctrl-C, Ctrl-C twice and SIGTERM at any instant", signals, 100, 1)
+SIGNALS = Campaign(
+    "F16",
+    "Ctrl-C, Ctrl-C twice and SIGTERM at any instant",
+    signals,
+    full=100,
+    short=1,
+    paths=(
+        *SEARCHING,
+        *COMMAND,
+        "faults/processes.py",
+        "faults/reference.py",
+        "faults/signalled.py",
+    ),
+)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 from unittest.mock import patch
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import DECIDING, RUNNING, Campaign, Figures, replayable
 from faults.problems import PROBLEMS, TO_WIN, checked, problem
 from lastarm import loop
 from lastarm.errors import JournalRepaired
@@ -218,25 +218,39 @@ class Searching(RuleBasedStateMachine):
             assert self.ledger.spent.pulls == self.asked.pulls, "another number of pulls"
 
 
-def run(times: int, folder: Path, *, shrink: bool = True) -> Figures:
-    """Play `times` searches; what goes wrong is then made as short as possible."""
+def run(tries: range, folder: Path, *, shrink: bool = True) -> Figures:
+    """Play that many searches; what goes wrong is then made as short as possible."""
     problem.cache_clear()
     seen: Counter[str] = Counter()
     how = settings(
-        max_examples=times,
+        max_examples=len(tries),
         stateful_step_count=20,
         phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
-        derandomize=True,
         deadline=None,
         database=None,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
     # What a crash takes is decided here; the disk need not be waited for.
-    with replayable(f"the same {times} times"), patch("os.fsync"):
+    with replayable(f"faults.stateful.run({tries}, FOLDER)"), patch("os.fsync"):
         machine = cast(Any, lambda: Searching(folder, seen))  # what makes one will do
+        machine = seed(tries.start)(machine)
         run_state_machine_as_test(machine, settings=how)
     return {**seen, "broken": 0}
 
 
-STATEFUL = Campaign("F12", "steps, failures, crashes and Ctrl-C in every order", run, 5_000, 30)
+STATEFUL = Campaign(
+    "F12",
+    "steps, failures, crashes and Ctrl-C in every order",
+    run,
+    full=5_000,
+    short=30,
+    paths=(
+        *DECIDING,
+        *RUNNING,
+        "src/lastarm/journal/*.py",
+        "src/lastarm/testing/*.py",
+        "faults/problems.py",
+        "faults/stateful.py",
+    ),
+)

@@ -23,7 +23,7 @@ from threading import Timer
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from faults.campaign import Campaign, Figures, replayable
+from faults.campaign import SEARCHING, Campaign, Figures, replayable
 from faults.processes import MARK, orphans
 from lastarm import Configs, Processes, SuccessiveHalving, search
 from lastarm.events import Loss, Pull, Told
@@ -236,17 +236,18 @@ def strike(number: int, deck: list[str], folder: Path, *, ailing: bool) -> Struc
     return runners[0]
 
 
-def run(times: int, folder: Path) -> Figures:
-    """Strike `times` times, in as many searches as that takes."""
+def run(tries: range, folder: Path) -> Figures:
+    """Strike that often, in as many searches as that takes."""
     struck: Counter[str] = Counter()
     searches, slowest = 0, 0.0
     for shares in (DEATHS, AILMENTS):
-        deck = [kind for kind in shares for _ in range(max(1, times * shares[kind] // 80))]
-        Random(times).shuffle(deck)
+        deck = [kind for kind in shares for _ in range(max(1, len(tries) * shares[kind] // 80))]
+        Random(tries.stop).shuffle(deck)
         while deck:
-            again = f"faults.workers.strike({searches}, …), though at other instants"
+            number = tries.start + searches
+            again = f"faults.workers.strike({number}, …), though at other instants"
             with replayable(again), no_core_files():
-                runner = strike(searches, deck, folder, ailing=shares is AILMENTS)
+                runner = strike(number, deck, folder, ailing=shares is AILMENTS)
             searches += 1
             struck += runner.struck
             slowest = max(slowest, runner.slowest)
@@ -271,4 +272,16 @@ def no_core_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_CORE, limits)
 
 
-WORKER_FAULTS = Campaign("F7", "worker processes killed, crashed, frozen, starved", run, 800, 1)
+WORKER_FAULTS = Campaign(
+    "F7",
+    "worker processes killed, crashed, frozen, starved",
+    run,
+    full=800,
+    short=1,
+    paths=(
+        *SEARCHING,
+        "src/lastarm/testing/runners.py",
+        "faults/processes.py",
+        "faults/workers.py",
+    ),
+)
