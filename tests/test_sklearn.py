@@ -20,12 +20,17 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import IncrementalPCA
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.exceptions import DataConversionWarning, FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDOneClassSVM, SGDRegressor
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -110,6 +115,10 @@ DIGITS = {"answer": list(range(8))}
 CHECKED = [
     HalvingSearch(SGDClassifier(random_state=0), ALPHA, n_arms=2, budget=8),
     HalvingSearch(SGDRegressor(random_state=0), {"eta0": [0.01, 0.02]}, n_arms=2, budget=16),
+    HalvingSearch(MLPClassifier((8,), learning_rate_init=0.1), {}, n_arms=1, budget=50),
+    HalvingSearch(GradientBoostingClassifier(max_depth=1), {}, n_arms=1, budget=20),
+    HalvingSearch(LogisticRegression(), {}, n_arms=1, budget=20),
+    HalvingSearch(make_pipeline(StandardScaler(), SGDClassifier()), {}, n_arms=1),
 ]
 CHECKS = [
     pytest.param(
@@ -582,6 +591,19 @@ def test_a_column_of_answers_is_taken_with_a_warning() -> None:
     with pytest.warns(DataConversionWarning):
         column = halving().fit(X, y[:, None])
     assert column.result_.digest == halving().fit(X, y).result_.digest
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_a_row_may_have_several_labels(cv: Any) -> None:
+    labels = np.stack([y % 2 == 0, y > 4, y < 0], axis=1).astype(int)  # the last one is never seen
+    for solver in ("adam", "lbfgs"):
+        network = MLPClassifier((8,), solver=solver, learning_rate_init=0.01)
+        found = halving(network, {"alpha": [1e-4, 1e-2]}, n_arms=2, cv=cv).fit(X, labels)
+        assert found.predict(X_test).shape == (len(X_test), 3)
+        judged = np.stack([y_test % 2 == 0, y_test > 4, y_test < 0], axis=1)
+        assert found.score(X_test, judged) == found.best_estimator_.score(X_test, judged) > 0.5
+    with pytest.raises(ValueError, match="1d array"):
+        halving().fit(X, labels)  # it has one label for each row
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -199,7 +199,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         """
         self._check_choices()
         y = None if y is None else np.asarray(y)
-        if y is not None and y.ndim == 2 and not get_tags(self.estimator).target_tags.multi_output:
+        if np.shape(y)[1:] == (1,) and not get_tags(self.estimator).target_tags.multi_output:
             y = column_or_1d(y, warn=True)
         seed = self.random_state
         if not isinstance(seed, Integral):
