@@ -73,6 +73,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.LastarmError: lambda: e.LastarmError("the root of the tree"),
     e.LastarmWarning: lambda: e.LastarmWarning("the root of the warnings"),
     e.InvalidArgument: lambda: SuccessiveHalving(arms=8, budget=1.5),  # type: ignore[arg-type]
+    e.UnknownArgument: lambda: search(trainer, SPACE, **{"n_trials": 64}),  # type: ignore[arg-type]
     e.BudgetTooSmall: lambda: SuccessiveHalving(arms=64, budget=100),
     e.NotAsked: lambda: SuccessiveHalving(arms=2, budget=8).tell(e_loss()),
     e.BadLoss: lambda: observation({"accuracy": 0.9}),
@@ -87,6 +88,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.OtherFormat: lambda: e.OtherFormat(JOURNAL, 2, 1),
     e.JournalLocked: lambda: e.JournalLocked(JOURNAL, "process 4711 on this machine"),
     e.JournalNotWritten: lambda: e.JournalNotWritten(JOURNAL, FULL),
+    e.NotOwnFile: lambda: e.NotOwnFile(Path("search.jsonl.lock"), "it is another user's"),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
     e.CheckpointLost: lambda: e.CheckpointLost("it is not what was saved"),

@@ -187,10 +187,10 @@ def test_a_space_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     Path("tables.toml").write_text(
         '[[space]]\nkind = "small"\nstep = "uniform:0.01:0.1"\n'
         '[[space]]\nkind = "large"\nstep = "uniform:0.2:0.4"\n'
-        '[[include]]\nkind = "mine"\nstep = 0.35355\n'
+        '[[include]]\nkind = "large"\nstep = 0.35355\n'
     )
     found = asked(capsys, "tune", named, "--space", "tables.toml", "--arms", "8", "--budget", "96")
-    assert found["config"] == {"kind": "mine", "step": 0.35355}
+    assert found["config"] == {"kind": "large", "step": 0.35355}
     assert found["arm"] == 0
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lastarm.runners import Batched, Processes, Serial, Simulated
     from lastarm.samplers import Forest, Sampler
     from lastarm.searching import search
-    from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Uniform
+    from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
         Generated,
@@ -63,6 +63,7 @@ __all__ = [
     "LilUCB",
     "LogUniform",
     "Loss",
+    "Normal",
     "Opened",
     "Policy",
     "PricedHalving",

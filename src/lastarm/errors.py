@@ -91,6 +91,23 @@ class InvalidArgument(LastarmError, ValueError):
         return cls(message, argument=argument, given=given)
 
 
+class UnknownArgument(InvalidArgument, TypeError):
+    """An argument of that name is not known, such as one that another tool has.
+
+    `instead` is lastarm's name for it, where there is one.
+    """
+
+    def __init__(
+        self, place: str, argument: str, given: object, way_out: str, instead: str | None = None
+    ) -> None:
+        self.instead = instead
+        super().__init__(
+            f"{argument}={shown(given)} is not valid: {place} does not take it. {way_out}.",
+            argument=argument,
+            given=given,
+        )
+
+
 class BudgetTooSmall(InvalidArgument):
     """The budget does not reach every arm once.
 
@@ -248,12 +265,56 @@ class JournalLocked(JournalError):
 
 
 class JournalNotWritten(JournalError):
-    """The disk refused to write. Everything that counted before is safe."""
+    """The disk refused to write, or the file is not the one that was written any more.
 
-    def __init__(self, path: Path, cause: OSError) -> None:
+    Everything that counted before is safe: in the second case, all lines are in `rescued`, a new
+    file. It is None if the file is as it was, or if there is no place where a new one can be made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        cause: OSError | None = None,
+        *,
+        what: str = "",
+        rescued: Path | None = None,
+        taken: bool = False,
+    ) -> None:
+        self.rescued: Any = rescued
+        why = (cause.strerror or cause) if cause else ""
+        if taken:
+            way_out = (
+                f"Its lines are saved in {rescued}. Use this file as the journal to resume, with "
+                f"the same command. If {path}.states holds its states, rename that to "
+                f"{rescued}.states before, or they are trained again."
+            )
+        elif rescued:
+            way_out = (
+                f"Its lines are saved in {rescued}. Move this file to {path}, then run the same "
+                "command again: it resumes from the last loss that was saved."
+            )
+        elif what:
+            way_out = (
+                f"Its lines could not be saved elsewhere: {why}. Restore a copy of it, or start "
+                "the search again with another journal."
+            )
+        else:
+            what = f"could not be written: {why}"
+            way_out = (
+                "Fix this, then run the same command again: it resumes from the last loss that "
+                "was saved."
+            )
+        super().__init__(f"the journal {path} {what}. {way_out}", path=path)
+
+
+class NotOwnFile(JournalError):
+    """A name that lastarm writes to is taken, by a link or by what may be another user's."""
+
+    def __init__(self, path: Path, why: str) -> None:
         super().__init__(
-            f"the journal {path} could not be written: {cause.strerror or cause}. Fix this, then "
-            "run the same command again: it resumes from the last loss that was saved.",
+            f"{path} is not written to, because {why}. There lastarm uses only a regular file of "
+            "this user, so that others cannot have it write elsewhere. Remove it if no search of "
+            "another user needs it, or name a journal in a folder that only you can write to.",
             path=path,
         )
 

@@ -10,14 +10,16 @@ generators that read like their papers, and `Rounds` makes a policy of a generat
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lastarm.columns import reserve
 from lastarm.errors import InvalidArgument, NotAsked
 from lastarm.events import Loss, Pull, Told
 
@@ -209,9 +211,9 @@ class Rounds:
     ) -> None:
         self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
         # Of the arms:
-        self._asked: dict[int, int] = {}  # arm → level, of pulls given out and not yet told
-        self._level: dict[int, int] = {}  # arm → pulls it has had
-        self._losses: dict[int, float] = {}  # arm → latest loss, of healthy arms
+        self._asked = array("q")  # by arm: the level of the pull given out and not yet told, or 0
+        self._level = array("q")  # by arm: pulls it has had
+        self._losses = array("d")  # by arm: the latest loss, nan if it has none or is out
         self._looks = 0
         self._look_cost = look_cost
         # Of the algorithm:
@@ -246,22 +248,19 @@ class Rounds:
             self._next_round()
         pulls = list(islice(self._to_ask, max(0, n)))
         for pull in pulls:
-            assert pull.arm not in self._asked, "a round asks for each arm once"
+            assert not self._asked[pull.arm], "a round asks for each arm once"
             self._asked[pull.arm] = pull.upto
         return pulls
 
     def tell(self, event: Told) -> None:
         """Take the loss or failure of a pull. The last one of a round resumes the algorithm."""
         arm, upto, healthy = event.pull.arm, event.pull.upto, is_healthy(event)
-        if self._asked.get(arm) != upto:
+        if arm >= len(self._asked) or self._asked[arm] != upto:
             raise NotAsked(event.pull)
-        del self._asked[arm]
+        self._asked[arm] = 0
         self._looks += 1
         self._level[arm] = upto
-        if isinstance(event, Loss) and healthy:
-            self._losses[arm] = event.value
-        else:
-            self._losses.pop(arm, None)
+        self._losses[arm] = event.value if isinstance(event, Loss) and healthy else nan
         self._to_tell -= 1
         if not self._to_tell:
             self._next_round()
@@ -274,12 +273,12 @@ class Rounds:
     @property
     def recommendation(self) -> int | None:
         """The algorithm's output once it has one; until then the lowest latest loss."""
-        return lowest(self._losses) if self._output is None else self._output
+        return lowest(self._healthy()) if self._output is None else self._output
 
     @property
     def booked(self) -> Fraction | int:
         """What all pulls and looks so far are worth, in pulls."""
-        return sum(self._level.values()) + self._look_cost * self._looks
+        return sum(self._level) + self._look_cost * self._looks
 
     def _next_round(self) -> None:
         """Resume the algorithm until there is a pull to make or it has ended."""
@@ -290,10 +289,14 @@ class Rounds:
                 return
             self._round = [pull.arm for pull in pulls]
             level, losses = self._level, self._losses
+            last = max(self._round, default=-1)
+            reserve(self._asked, last, 0)
+            reserve(level, last, 0)
+            reserve(losses, last, nan)
             news = [  # pulls to make: they bring an arm further that is new or still healthy
                 pull
                 for pull in pulls
-                if pull.upto > (at := level.get(pull.arm, 0)) and (not at or pull.arm in losses)
+                if pull.upto > (at := level[pull.arm]) and (not at or isfinite(losses[pull.arm]))
             ]
             news, fits = self._allowance.admitted(news, level)
             self._ended = not fits
@@ -301,9 +304,14 @@ class Rounds:
             if self.watch and (news or fits):
                 self.watch(pulls, news)
 
+    def _healthy(self) -> dict[int, float]:
+        """Arm → its latest loss, of all arms that have one."""
+        return {arm: loss for arm, loss in enumerate(self._losses) if isfinite(loss)}
+
     def _resumed(self) -> list[Pull] | None:
         """Send the algorithm the losses it waits for: its next round, or None at its end."""
-        healthy = {arm: self._losses[arm] for arm in self._round if arm in self._losses}
+        losses = self._losses
+        healthy = {arm: loss for arm in self._round if isfinite(loss := losses[arm])}
         try:
             if not self._begun:
                 self._begun = True
@@ -314,8 +322,9 @@ class Rounds:
         except StopIteration as end:
             self._output = end.value
             if self._before is not None:
-                ends = {end.value, self._before} & self._losses.keys()
-                self._output = lowest({arm: self._losses[arm] for arm in ends})
+                every = self._healthy()
+                ends = {end.value, self._before} & every.keys()
+                self._output = lowest({arm: every[arm] for arm in ends})
         except NoHealthyArm:
             pass
         return None
@@ -333,23 +342,23 @@ class Allowance:
     ) -> None:
         self._left, self._look_cost, self._cuts = left, look_cost, cuts
 
-    def admitted(self, pulls: list[Pull], level: Mapping[int, int]) -> tuple[list[Pull], bool]:
+    def admitted(self, pulls: list[Pull], level: Sequence[int]) -> tuple[list[Pull], bool]:
         """The pulls of a round that may be made, which are booked, and whether they are all of it.
 
         `level` says how many pulls each arm has had.
         """
         if self._left == inf:
             return pulls, True
-        rises = [pull.upto - level.get(pull.arm, 0) for pull in pulls]
+        rises = [pull.upto - level[pull.arm] for pull in pulls]
         cost = sum(rises) + self._look_cost * len(rises)
         if cost <= self._left:
             self._left -= cost
             return pulls, True
         return self._cut_off(pulls, level) if self._cuts else [], False
 
-    def _cut_off(self, pulls: list[Pull], level: Mapping[int, int]) -> list[Pull]:
+    def _cut_off(self, pulls: list[Pull], level: Sequence[int]) -> list[Pull]:
         """The pulls, up to the greatest level that does not cost more than is left."""
-        steps = [(pull.arm, level.get(pull.arm, 0), pull.upto) for pull in pulls]
+        steps = [(pull.arm, level[pull.arm], pull.upto) for pull in pulls]
 
         def cost(most: int) -> Fraction | int:
             rises = [min(upto, most) - level for _, level, upto in steps if most > level]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal, Never, cast
 
 from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
@@ -22,13 +23,16 @@ from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
+from lastarm.offspring import ThisProcess
+from lastarm.other_tools import refuse_unknown
 from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy, fresh
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
+from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, draw
+from lastarm.space import Space, domains, drawn
 from lastarm.trainers import (
     AnyTrainer,
     Config,
@@ -63,6 +67,7 @@ def search(
     recommend: Literal["latest", "best"] = "latest",
     on_event: Callable[[Event], None] | None = None,
     progress: bool | None = None,
+    **others: Never,
 ) -> Result:
     """Find the best of many configs, training each only as far as the policy asks for.
 
@@ -115,10 +120,13 @@ def search(
     :param on_event: called with every event as it counts; on resuming, also with earlier events.
     :param progress: whether to show progress on standard error. Left out, it is shown on a
         terminal.
+    :param others: there are none. What other tools have, such as `n_trials`, is refused with
+        lastarm's name for it.
     :returns: the recommended arm, its config and state, and what finding it took.
     :raises AllArmsFailed: if no arm has a finite loss when the policy has ended.
     """
     # Prepare: check every argument, choose policy and runner, draw the configs.
+    refuse_unknown("search", [*inspect.signature(search).parameters][:-1], others)
     _require_fit(sampler, journal, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
@@ -134,11 +142,12 @@ def search(
         batched=batched,
     )
     include = () if include is None else include
+    configs: Sequence[Config] = drawn(space, policy.arms, seed, include)
     prepared = _Prepared(
         trainer=how,
         space=space,
         include=include,
-        configs=draw(space, policy.arms, seed, include),
+        configs=list(configs) if sampler else configs,  # a sampler puts others in their place
         seed=seed,
         policy=fresh(policy),
         sampler=sampler,
@@ -153,8 +162,9 @@ def search(
     )
     with ExitStack() as stack:
         begun = _begin(prepared, stack, on_event, progress)
-        _perform(prepared, begun)
-        return _finish(prepared, begun)
+        with begun.here:
+            _perform(prepared, begun)
+            return _finish(prepared, begun)
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ class _Prepared:
     trainer: Trainer[Any]
     space: Space
     include: Sequence[Config]
-    configs: list[dict[str, Any]]
+    configs: Sequence[Config]
     seed: int
     policy: Policy
     sampler: Sampler | None
@@ -190,14 +200,16 @@ class _Begun:
     stop: Stop
     watchers: Sequence[Callable[[Event], object]]
     ledger: Ledger = field(default_factory=Ledger)
+    here: ThisProcess = field(default_factory=ThisProcess)
 
     def count(self, event: Event) -> None:
         """Account for an event, and show it to all who watch."""
         self.ledger.add(event)
         # Simulated workers have a clock of their own.
         self.sheet.add(event, getattr(self.runner, "now", perf_counter()))
-        for watch in self.watchers:
-            watch(event)
+        with self.here:
+            for watch in self.watchers:
+                watch(event)
 
 
 def _begin(
@@ -240,7 +252,7 @@ def _begin(
             policy,
             prepared.sampler,
             prepared.space,
-            prepared.configs,
+            cast(list[dict[str, Any]], prepared.configs),
             prepared.seed,
             prepared.include,
             {
@@ -360,12 +372,15 @@ def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> t
         return Closed(last.arm, last.upto), state
     trained = 0
     try:
-        if state is None:  # lost in a crash, or with a worker
-            trained = last.upto
-            state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
-        test_loss = trainer.test(state)
-        test_loss = None if test_loss is None else observation(test_loss)[0]
-    except (Exception, SystemExit) as error:
-        warnings.warn(f"the test loss could not be computed: {error!r}", stacklevel=4)
+        with ThisProcess():
+            if state is None:  # lost in a crash, or with a worker
+                trained = last.upto
+                state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
+            test_loss = trainer.test(state)
+            test_loss = None if test_loss is None else observation(test_loss)[0]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        warnings.warn(f"the test loss could not be computed: {said(error)}", stacklevel=4)
         test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

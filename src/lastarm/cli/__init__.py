@@ -20,6 +20,7 @@ from importlib import import_module
 import click
 
 from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError, Stuck
+from lastarm.other_tools import explained
 from lastarm.plain import printable
 
 COMMANDS = ("demo", "export", "plan", "replay", "report", "reproduce", "resume", "show", "tune")
@@ -70,6 +71,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         return 0
+    except click.NoSuchOption as error:
+        message, code = _no_such_option(error), 2
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "lastarm"
         message, code = f"{error.format_message()} See {path} --help.", 2
@@ -89,6 +92,17 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         message, code = f"the system refused: {error.strerror or error}.", 2
     _say(message)
     return code
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """What to write in place of an option, also of one that other tools have."""
+    assert error.ctx is not None
+    known = {name for option in error.ctx.command.params for name in option.opts}
+    word = error.option_name.removeprefix("--").replace("-", "_")
+    names = [name.removeprefix("--").replace("-", "_") for name in known if name[:2] == "--"]
+    told = explained(word, names, lambda name: f"--{name.replace('_', '-')}")
+    said = f"No such option '{error.option_name}'. {told[1]}." if told else error.format_message()
+    return f"{said} See {error.ctx.command_path} --help."
 
 
 def _say(message: object) -> None:

@@ -30,16 +30,21 @@ from lastarm.cli.options import (
 from lastarm.errors import InvalidArgument
 from lastarm.samplers import SAMPLERS
 from lastarm.searching import search
-from lastarm.space import Choice, Integer, LogUniform, Space, Uniform
+from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
 from lastarm.trainers import AnyTrainer, Program
 
-FORMS = "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, choice:A,B,C, or a value"
+FORMS = (
+    "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, normal:MEAN:SD, choice:A,B,C, "
+    "ordered:A,B,C, or a value; uniform and int may end in :STEP"
+)
 INTERVALS: dict[str, Callable[..., Any]] = {
     "uniform": Uniform,
     "log": LogUniform,
     "int": Integer,
     "logint": partial(Integer, log=True),
+    "normal": Normal,
 }
+STEPPED = ("uniform", "int")
 
 
 class TwoForms(click.Command):
@@ -247,6 +252,8 @@ def parameter(text: str) -> tuple[str, Any]:
 
     >>> parameter("lr=log:1e-5:1")
     ('lr', LogUniform(low=1e-05, high=1.0))
+    >>> parameter("width=int:16:64:16")
+    ('width', Integer(low=16, high=64, log=False, step=16))
     >>> parameter("act=choice:relu,tanh"), parameter("epochs=10")
     (('act', Choice('relu', 'tanh')), ('epochs', 10))
     """
@@ -261,13 +268,16 @@ def domain(name: str, spelled: str) -> Any:
     """The domain, or the constant, that a text stands for."""
     kind, colon, rest = spelled.partition(":")
     try:
-        if colon and kind == "choice":
-            return Choice(*(number(option) for option in rest.split(",") if rest))
+        if colon and kind in ("choice", "ordered"):
+            options = [number(option) for option in rest.split(",") if rest]
+            return Choice(*options, ordered=kind == "ordered")
         if not colon or kind not in INTERVALS:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
                 raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
             return number(spelled)
         bounds = [number(bound) for bound in rest.split(":")]
+        if len(bounds) == 3 and kind in STEPPED:
+            return INTERVALS[kind](*bounds[:2], step=bounds[2])
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
         return INTERVALS[kind](*bounds)

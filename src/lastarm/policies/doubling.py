@@ -79,7 +79,7 @@ class Doubling(InRounds):
             return FIXED_BUDGET[self.of](self.arms, budget).algorithm()
 
         first = first or self.least_budget(self.arms)
-        return doubling(once, first, self.budget, healthy=lambda: bool(self._losses))
+        return doubling(once, first, self.budget, healthy=lambda: bool(self._healthy()))
 
     def run_again(self, before: int) -> Algorithm:
         """The budgets that follow."""

@@ -458,6 +458,8 @@ def _raise_again(trainer: Any, config: Config, seed: int, failure: Failure) -> N
     if failure.traceback:  # else its worker died, and this process might die too
         try:
             trained_alone(trainer, config, arm_seed(seed, arm), upto)
-        except SystemExit as end:
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as end:  # which would end more than this call
             raise RuntimeError(f"{dict(config)} failed: {failure.error}") from end
     raise RuntimeError(f"{dict(config)} failed: {failure.error}\n{failure.traceback}".rstrip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from math import prod
 from typing import Any
@@ -11,9 +12,18 @@ from typing import Any
 import numpy as np
 
 from lastarm.arguments import whole_number
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, shown
 from lastarm.plain import config_identity, described, fingerprint, readable
-from lastarm.space.domains import Choice, Constant, Domain, Finite, Integer, as_domain
+from lastarm.space.domains import (
+    Choice,
+    Constant,
+    Domain,
+    Integer,
+    Uniform,
+    as_domain,
+    require_plain,
+)
+from lastarm.space.drawn import Drawn
 
 Part = dict[str, Domain]
 SHUFFLED = 2**20  # a mapping with more configs than this is not shuffled as a whole
@@ -47,7 +57,7 @@ class AnyOf:
         random = generator(seed, "which")
         streams = [configs_of(part, seed, which, seen) for which, part in enumerate(self.parts)]
         while streams:
-            stream = streams[int(random.integers(len(streams)))]
+            stream = streams[int(random.integers(len(streams))) if len(streams) > 1 else 0]
             config = next(stream, None)
             if config is None:
                 streams.remove(stream)
@@ -60,8 +70,8 @@ class Grid:
 
     - `space`: a mapping of names to domains, or a list of such mappings.
     - `samples`: how many values of each continuous domain are tried, and at most how many of each
-      integer: the paper's "4 samples of each". They depend on the seed and the name. Left out,
-      all values are tried, and continuous domains are refused.
+      integer or stepped domain: the paper's "4 samples of each". They depend on the seed and the
+      name. Left out, all values are tried, and continuous domains are refused.
 
     >>> from lastarm.space import LogUniform, draw, size
     >>> grid = Grid({"lr": LogUniform(1e-5, 1e-1), "layers": [1, 2, 3]}, samples=4)
@@ -105,19 +115,16 @@ class Grid:
         return AnyOf(grid).configs(seed, seen)
 
     def _count(self, domain: Domain) -> int:
-        sampled = domain.size is None or isinstance(domain, Integer)
+        sampled = domain.size is None or isinstance(domain, Integer | Uniform)
         counts = (domain.size, self.samples if sampled else None)
         return min(count for count in counts if count is not None)
 
     def _values(self, name: str, domain: Domain, seed: int) -> Domain:
         count = self._count(domain)
-        match domain:
-            case Integer() if count == domain.size:
-                return Integer(domain.low, domain.high)  # on a grid, all are equally likely
-            case Finite() if count == domain.size:
-                return domain
+        if count == domain.size:  # on a grid, all are equally likely
+            return replace(domain, log=False) if isinstance(domain, Integer) else domain
         drawn = AnyOf({name: domain}).configs(seed, set())
-        return Choice(*(config[name] for config in islice(drawn, count)))
+        return Choice.of(config[name] for config in islice(drawn, count))
 
 
 class Configs:
@@ -133,6 +140,8 @@ class Configs:
     def __init__(self, configs: Sequence[Mapping[str, Any]]) -> None:
         _require_mappings("configs", configs)
         self.parts = [{as_name(name): config[name] for name in config} for config in configs]
+        for name, value in (item for part in self.parts for item in part.items()):
+            require_plain(name, value)
 
     @property
     def size(self) -> int:
@@ -162,8 +171,8 @@ def draw(
       value, which every arm then gets.
     - `arms`: the number of configs.
     - `seed`: all randomness is derived from it.
-    - `include`: configs that come first, as they are. Each has exactly the names of the space. One
-      that is given twice counts once.
+    - `include`: configs that come first, as they are. Each has exactly the names of the space, and
+      values of its domains. One that is given twice counts once.
 
     >>> from lastarm.space import Integer, LogUniform
     >>> space = {"lr": LogUniform(1e-5, 1e-1), "layers": Integer(1, 6), "act": ["relu", "tanh"]}
@@ -183,6 +192,11 @@ def draw(
 
     A list of mappings without anything to draw is taken as `Configs`.
     """
+    return list(drawn(space, arms, seed, include))
+
+
+def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any]] = ()) -> Drawn:
+    """What `draw` gives, in less memory."""
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     read = _read(space)
@@ -195,20 +209,37 @@ def draw(
             names = {", ".join(part) or "(none)" for part in read.parts}
             rule = f"a config of this space has the names {' or '.join(sorted(names)[:3])}"
             raise InvalidArgument.of(f"include[{number}]", config, rule, "Use exactly these")
+        if not isinstance(read, Configs):
+            _require_inside(f"include[{number}]", config, read.parts)
         first.setdefault(config_identity(config), dict(config))
     if len(first) > arms:
         rule = f"there are {len(first)} configs to include"
         way_out = f"Use at least {len(first)} arms, or include fewer configs"
         raise InvalidArgument.of("arms", arms, rule, way_out)
-    drawn = list(first.values())
+    configs = Drawn(first.values())
     most = len(first) + (arms if read.size is None else read.size)
     if arms <= most or most <= SHUFFLED:
-        drawn += islice(read.configs(seed, set(first)), arms - len(first))
-        most = len(drawn)
+        configs.extend(islice(read.configs(seed, set(first)), arms - len(first)))
+        most = len(configs)
     if most < arms:
         rule = f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice"
         raise InvalidArgument.of("arms", arms, rule, f"Use at most {most}, or a wider space")
-    return drawn
+    return configs
+
+
+def _require_inside(argument: str, config: Mapping[str, Any], parts: Sequence[Part]) -> None:
+    """Refuse a config with a value that its domain does not have, in each part of that form."""
+    outside: list[str] = []
+    for part in parts:
+        if part.keys() == config.keys():
+            outside = [name for name in part if not part[name].contains(config[name])]
+            if not outside:
+                return
+            last = part
+    name = outside[0]
+    rule = f"{name}={shown(config[name])} is outside of {last[name]}"
+    way_out = "Use a value inside of the domain, or widen the domain"
+    raise InvalidArgument.of(argument, config, rule, way_out)
 
 
 def spare(
@@ -346,7 +377,6 @@ def _shuffled(part: Part, seed: int, which: int) -> Iterator[dict[str, Any]]:
     """
     rates, values = np.ones(1), {}
     for name, domain in sorted(part.items()):  # whatever the order they are given in
-        assert isinstance(domain, Finite)
         rates = np.outer(domain.weights(), rates).ravel()
         values[name] = domain.values()
     times = generator(seed, which).standard_exponential(len(rates)) / rates

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 from lastarm.arguments import require_budget, whole_number
 from lastarm.events import Failure, Pull
+from lastarm.other_tools import OnlyKnown
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, Policy, Rounds
 
@@ -45,7 +46,7 @@ class Facts:
 
 
 @dataclass(eq=False)
-class Budgeted(Facts, Policy):
+class Budgeted(OnlyKnown, Facts, Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
     name: ClassVar[str]
