@@ -7,7 +7,7 @@ import hashlib
 import os
 import pickle
 import platform
-import stat
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from io import BufferedReader
@@ -18,8 +18,9 @@ import cloudpickle
 
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
 from lastarm.events import Pull, Saved
-from lastarm.journal.disk import make_folder, sync_file, sync_folder
+from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
 
+_OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
 REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
@@ -97,7 +98,8 @@ class StateFolder:
                 file = self.file(pull)
                 new = _written(file, process)
                 sync_file(new)
-                new.replace(file)
+                with Folder(self.path) as folder:
+                    folder.replace(file.name, by=new.name)
             sync_folder(self.path)
             if not self._named:
                 sync_folder(self.path.parent)
@@ -151,24 +153,40 @@ class StateFolder:
         """
         file = self.file(pull)
         try:
-            with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as own:
-                _require_ours(own)
-                size = os.fstat(own.fileno()).st_size
-                if Saved(self._digest(own), size) != saved:
+            with Folder(self.path) as folder, os.fdopen(folder.open(file.name), "rb") as own:
+                status = os.fstat(own.fileno())
+                if not is_ours(status):
+                    raise CheckpointLost("others may have written to it")
+                if Saved(self._digest(own), status.st_size) != saved:
                     raise CheckpointLost("it is not what was saved")
                 if hasattr(self._trainer, "save"):
+                    # It opens the file once more, by its name, which must lead to the same.
+                    if not is_ours(folder.status):
+                        raise CheckpointLost("others may write to its folder")
                     return self._trainer.load(file)
                 own.seek(0)
                 return _unpickled(own)
-        except CheckpointLost:
+        except (CheckpointLost, KeyboardInterrupt):
             raise
-        except Exception as error:  # it can be trained again
+        except BaseException as error:  # it can be trained again
             raise CheckpointLost(f"{type(error).__name__}: {error}") from error
 
     def remove(self, pull: Pull) -> None:
         """Delete a file, if it is there."""
-        with suppress(OSError):
-            self.file(pull).unlink(missing_ok=True)
+        with suppress(OSError), Folder(self.path) as folder:
+            folder.unlink(self.file(pull).name)
+
+    def sweep(self, wanted: Iterable[Pull]) -> None:
+        """Delete all files that a search has written, except for those that are wanted.
+
+        Other files stay, and so do links. A link in place of the folder is not followed.
+        """
+        names = {self.file(pull).name for pull in wanted}
+        with suppress(OSError), Folder(self.path) as folder:
+            for name in list(folder.files()):
+                if name not in names and _OF_A_STATE.fullmatch(name):
+                    with suppress(OSError):
+                        folder.unlink(name)
 
 
 def _written(file: Path, process: int) -> Path:
@@ -180,9 +198,8 @@ def _created(path: Path) -> IO[bytes]:
     """A new file that only this user can read, in a folder that is made where there is none."""
     while True:
         try:
-            return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b")
-        except FileExistsError:  # from an attempt that was killed
-            path.unlink(missing_ok=True)
+            with Folder(path.parent) as folder:
+                return os.fdopen(folder.create_anew(path.name), "r+b")
         except FileNotFoundError:
             make_folder(path.parent)
 
@@ -190,13 +207,17 @@ def _created(path: Path) -> IO[bytes]:
 def _unpickled(file: IO[bytes]) -> Any:
     length, sizes = pickle.load(file)
     rest = file.read(length)
-    arrays = (file.read(n) if readonly else bytearray(file.read(n)) for n, readonly in sizes)
-    return pickle.loads(rest, buffers=arrays)
+    return pickle.loads(rest, buffers=(_buffer(file, n, readonly) for n, readonly in sizes))
 
 
-def _require_ours(file: IO[bytes]) -> None:
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        raise CheckpointLost("it is not a file")
-    if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
-        raise CheckpointLost("others may have written to it")
+def _buffer(file: IO[bytes], size: int, readonly: bool) -> bytes | bytearray:
+    """The next bytes of a file, in memory once: a state may take half of what there is."""
+    if readonly:
+        return file.read(size)
+    buffer = bytearray(size)
+    at, view = 0, memoryview(buffer)
+    while at < size and (read := file.readinto(view[at:])):  # type: ignore[attr-defined]
+        at += read
+    if at < size:
+        raise EOFError("the file is shorter than it says")
+    return buffer

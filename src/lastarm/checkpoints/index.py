@@ -131,6 +131,13 @@ class Index:
             levels = self._saved.setdefault(arm, {})
             levels[upto] = event.value, event.saved
             heapq.heappush(self._by_want, (upto, -_rank(event.value), -arm))
+            if len(self._by_want) > 4 * len(self._saved) + 100:  # most were removed since
+                self._by_want = [
+                    (level, -_rank(loss), -one)
+                    for one, files in self._saved.items()
+                    for level, (loss, _) in files.items()
+                ]
+                heapq.heapify(self._by_want)
             self._size += event.saved.size
             needed = {max(levels)}
             if self._best:
@@ -142,14 +149,7 @@ class Index:
 
     def sweep(self) -> None:
         """Delete files that are not in the index, such as those of attempts that never counted."""
-        wanted = {
-            self.folder.file(Pull(arm, level))
-            for arm, levels in self._saved.items()
-            for level in levels
-        }
-        with suppress(OSError):
-            for file in set(self.folder.path.glob("arm-*")) - wanted:
-                file.unlink(missing_ok=True)
+        self.folder.sweep(Pull(arm, level) for arm, at in self._saved.items() for level in at)
 
     def _remove_least_wanted(self) -> None:
         """Remove the state that is furthest behind; of these the worst, which is dropped first."""

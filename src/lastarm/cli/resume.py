@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lastarm.cli.replay import replay
 from lastarm.cli.tune import tune
 from lastarm.errors import InvalidArgument
 from lastarm.events import Opened
-from lastarm.journal import read
+from lastarm.journal.file import find
 from lastarm.ledger import Ledger
 
 COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
@@ -51,7 +50,7 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
     was resumed, unless there was nothing left to do.
     """
     path = Path(os.path.realpath(journal))
-    events = read(path)
+    events, ours = find(path)
     opened, ledger = events[0], Ledger(events)
     assert isinstance(opened, Opened)
     program, *words = opened.command or ("",)
@@ -67,7 +66,7 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
     if budget is None and len(ledger.stretches) > 1:
         display.note(f"It was extended later: its budget is {ledger.stretches[-1].budget}.")
-    if not trust and not _is_ours(path):
+    if not trust and not ours:
         raise InvalidArgument(
             f"the journal {journal} may have been written by somebody else, and its command would "
             "be executed. Look at the command above, and add --trust to run it."
@@ -98,15 +97,3 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
             context.params["output"] = None
         code: int = command.invoke(context)
         return code
-
-
-def _is_ours(path: Path) -> bool:
-    if os.name != "posix":
-        return True
-    file, folder = path.stat(), path.parent.stat()
-    sticky = folder.st_mode & stat.S_ISVTX  # in which only its owner may replace a file
-    return (
-        file.st_uid == os.geteuid()
-        and not file.st_mode & 0o022
-        and bool(sticky or not folder.st_mode & 0o022)
-    )

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from io import BufferedReader
 from pathlib import Path
-from stat import S_ISREG
-from typing import Self
+from stat import S_ISREG, S_ISVTX
+from typing import NamedTuple, Self
 
 from lastarm.errors import (
     JournalDamaged,
@@ -24,10 +25,11 @@ from lastarm.errors import (
     OtherFormat,
 )
 from lastarm.events import Event, Extended, Opened
-from lastarm.journal.disk import sync_folder
+from lastarm.journal.disk import Folder, NotAFile, is_ours, sync_folder
 from lastarm.journal.header import budgets_of, refuse_another_search
 from lastarm.journal.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.journal.lock import held, try_to_lock
+from lastarm.journal.rescue import WrittenLines
 
 
 class Journal:
@@ -62,15 +64,19 @@ class Journal:
             try:
                 if not self.path.exists():
                     _create(self.path, opened)
-                self._file = undo.enter_context(self.path.open("r+b", buffering=0))
+                with Folder(self.path.parent) as folder:
+                    descriptor = folder.open(self.path.name, os.O_RDWR)
+                self._file = undo.enter_context(os.fdopen(descriptor, "r+b", buffering=0))
                 try_to_lock(self.path, self._file)  # it may have a second name, by a hard link
-                self.events, self._sum, end = _verified(self.path)
+                with open(descriptor, "rb", closefd=False) as lines:
+                    self.events, self._sum, end = _verified(self.path, lines)
                 refuse_another_search(self.path, self.events, opened)
-                if torn := self.path.stat().st_size - end:
+                if torn := os.fstat(descriptor).st_size - end:
                     warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
                 self._file.truncate(end)
                 self._file.seek(end)
                 os.fsync(self._file.fileno())  # a killed writer's lines may be in memory only
+                self._written = WrittenLines(self.path, self._file)
             except OSError as error:
                 raise JournalNotWritten(self.path, error) from error
             self._held = undo.pop_all()
@@ -101,32 +107,57 @@ class Journal:
                 "the process that opened it.",
                 path=self.path,
             )
+        if not self._pending:
+            return
+        self._require_same()  # our own write would hide that it was changed
+        waiting = b"".join(self._pending)
+        self._pending.clear()
+        self._written.add(waiting)
         try:
-            waiting = b"".join(self._pending)
-            self._pending.clear()
             while waiting:
                 waiting = waiting[self._file.write(waiting) :]
+            self._written.note()
         except OSError as error:
             raise self._broken(error) from error
 
     def sync(self) -> None:
-        """Return when every event so far is on the disk."""
+        """Return when every event so far is on the disk, in the file that has the journal's name.
+
+        If that file is not the one that was written, all lines are saved in another: see `rescue`.
+        """
         self.flush()
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._broken(error) from error
+        self._require_same()
         self._durable = self._lines
 
     def close(self) -> None:
         """Close the file and release its lock. What was not synced may be lost."""
+        if not self._file.closed:  # as it is in a forked child
+            self._require_same(last=True)
         self._held.close()
+
+    def _require_same(self, *, last: bool = False) -> None:
+        if what := self._written.difference(last=last):
+            raise self._rescued(what)
+
+    def _rescued(self, what: str) -> JournalNotWritten:
+        self._written.add(b"".join(self._pending))
+        self._pending.clear()
+        try:
+            return self._written.rescued(what)
+        finally:
+            self._held.close()
 
     def _broken(self, error: OSError) -> JournalNotWritten:
         # After a failed write or fsync it is not known what is on the disk, and a second fsync may
         # claim success. Give up: nothing of it has counted, and the next opening starts from what
         # it finds.
-        self.close()
+        if lost := self._written.name_lost():  # such as with a disk that was taken away
+            return self._rescued(lost)
+        self._held.close()
         return JournalNotWritten(self.path, error)
 
     def __enter__(self) -> Self:
@@ -154,18 +185,38 @@ class Unwritten:
         """Nothing is held."""
 
 
+class Found(NamedTuple):
+    """A journal as it was found, with what the file itself says of who could write to it."""
+
+    events: list[Event]
+    ours: bool  # whether only this user can have written to it, or put it there
+
+
 def read(path: str | Path) -> list[Event]:
     """The events of a journal. Nothing is changed, and another process may be writing to it.
 
     :param path: the file.
     """
-    path, why = Path(path), "it is not a file, but a folder, a pipe or a device"
+    return find(path).events
+
+
+def find(path: str | Path) -> Found:
+    """Read a journal, as `read` does, and say whose it is.
+
+    All of it is asked of one open file, so that it is of no use to put another in its place.
+    """
+    path, real = Path(path), Path(os.path.realpath(path))
     try:
-        if path.is_file() or not path.exists():  # a pipe or a device may have no end
-            return _verified(path)[0]
+        with Folder(real.parent) as folder, os.fdopen(folder.open(real.name), "rb") as file:
+            status, around = os.fstat(file.fileno()), folder.status
+            sticky = around.st_mode & S_ISVTX  # in which only its owner may replace a file
+            closed = os.name != "posix" or bool(sticky or not around.st_mode & 0o022)
+            return Found(_verified(path, file)[0], is_ours(status) and closed)
     except OSError as error:
-        why = error.strerror or str(error)
-    raise JournalNotRead(path, why)
+        why = "it is not a file, but a folder, a pipe or a device"
+        if not isinstance(error, NotAFile):
+            why = error.strerror or str(error)
+        raise JournalNotRead(path, why) from error
 
 
 def _resolved(path: Path) -> Path:
@@ -187,36 +238,36 @@ def _resolved(path: Path) -> Path:
 
 
 def _create(path: Path, opened: Opened) -> None:
-    """The header appears whole or not at all."""
-    new = path.with_name(path.name + ".new")  # ours alone: the lock is held
-    try:
-        # No other user may write to it, whatever the umask: `resume` executes its command.
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb") as file:
-            file.write(encode(opened, durable=0, after="")[0])
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
+    """The header appears whole or not at all, in a file that only this user can read and write."""
+    new = f"{path.name}.new"  # ours alone: the lock is held
+    with Folder(path.parent) as folder:
+        try:
+            with os.fdopen(folder.create_anew(new), "wb") as file:
+                file.write(encode(opened, durable=0, after="")[0])
+                file.flush()
+                os.fsync(file.fileno())
+            folder.replace(path.name, by=new)
+        except OSError:
+            with suppress(OSError):
+                folder.unlink(new)
+            raise
     sync_folder(path.parent)  # the name is durable only when the folder is
 
 
-def _verified(path: Path) -> tuple[list[Event], str, int]:
+def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
     """The events of the good lines, the checksum of the last one, and where it ends."""
     events: list[Event] = []
     checksum, end, durable, good = "", 0, 0, True
-    with path.open("rb") as file:
-        for raw in file:
-            line = decode(raw[:-1]) if raw.endswith(b"\n") else None
-            # Damage is excused only past the lines that some line knew to be on the disk.
-            durable = max(durable, line.durable if line else 0)
-            good = good and line is not None and line.after == checksum
-            if good and line is not None:
-                events.append(_event(path, len(events) + 1, line))
-                if len(events) > 1 and isinstance(events[-1], Opened):
-                    raise JournalDamaged(path, len(events), "there is a second header")
-                checksum, end = line.sum, end + len(raw)
+    for raw in file:
+        line = decode(raw[:-1]) if raw.endswith(b"\n") else None
+        # Damage is excused only past the lines that some line knew to be on the disk.
+        durable = max(durable, line.durable if line else 0)
+        good = good and line is not None and line.after == checksum
+        if good and line is not None:
+            events.append(_event(path, len(events) + 1, line))
+            if len(events) > 1 and isinstance(events[-1], Opened):
+                raise JournalDamaged(path, len(events), "there is a second header")
+            checksum, end = line.sum, end + len(raw)
     if not events or not isinstance(events[0], Opened):
         raise JournalDamaged(path, 1, "a journal begins with a header, and this is not one")
     if len(events) < durable:

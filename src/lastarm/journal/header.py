@@ -54,7 +54,7 @@ def header(
     return Opened(
         seed=seed,
         policy=described_policy(policy, recommend, sampler),
-        space=described | {drawn: fingerprint(configs)},
+        space=described | {drawn: fingerprint(list(configs))},
         trainer=kind | (trainer.fingerprint() if hasattr(trainer, "fingerprint") else {}),
         versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),

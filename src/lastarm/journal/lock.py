@@ -12,7 +12,8 @@ from time import monotonic, sleep
 from typing import IO
 from weakref import WeakSet
 
-from lastarm.errors import JournalError, JournalLocked, JournalNotWritten
+from lastarm.errors import JournalError, JournalLocked, JournalNotWritten, NotOwnFile
+from lastarm.journal.disk import Folder, NotAFile, is_ours
 
 if sys.platform == "win32":
     import msvcrt
@@ -74,14 +75,20 @@ def held(path: Path) -> Iterator[None]:
             # An open file cannot be removed on Windows; and a forked child holds nothing.
             if sys.platform != "win32" and os.getpid() == holder:
                 with suppress(OSError):  # one that stays does no harm
-                    beside.unlink(missing_ok=True)
+                    if os.path.samestat(os.fstat(file.fileno()), beside.stat()):  # not another's
+                        beside.unlink()
 
 
 def _locked(path: Path, beside: Path) -> IO[bytes]:
     until = monotonic() + PATIENCE
     while True:
         try:
-            file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
+            with Folder(path.parent) as folder:
+                file = os.fdopen(_opened(folder, beside), "r+b", buffering=0)
+        except FileNotFoundError as error:
+            if path.parent.exists():
+                continue  # its holder removed it a moment after we had found it
+            raise JournalNotWritten(path, error) from error
         except OSError as error:
             raise JournalNotWritten(path, error) from error
         try:
@@ -95,9 +102,31 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
             sleep(0.01)
             continue
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
+            if os.path.samestat(os.fstat(file.fileno()), beside.lstat()):
                 return file
         file.close()  # its holder removed it between our opening and our locking
+
+
+def _opened(folder: Folder, beside: Path) -> int:
+    """The lock file: a new one, or one that a process of this user has left or still holds.
+
+    In a folder that others can write to, anything may have its name. It is written to, so nothing
+    of somebody else's may be reached by it.
+    """
+    try:
+        return folder.create(beside.name)
+    except FileExistsError:
+        pass
+    try:
+        descriptor = folder.open(beside.name, os.O_RDWR)
+    except NotAFile as error:
+        raise NotOwnFile(beside, "it is a link, a folder, a pipe or a device") from error
+    status = os.fstat(descriptor)
+    if is_ours(status) and status.st_nlink <= 1:  # 0, where it was removed since
+        return descriptor
+    os.close(descriptor)
+    why = "it has a second name" if is_ours(status) else "it is another user's, or open to others"
+    raise NotOwnFile(beside, why)
 
 
 def is_held(path: Path) -> bool:
@@ -105,13 +134,11 @@ def is_held(path: Path) -> bool:
 
     To try the lock instead could make a search fail that begins at that moment.
     """
-    beside = Path(f"{path}.lock")  # the path may be a folder without a name
+    beside = Path(os.path.realpath(path) + ".lock")  # the path may be a folder without a name
     try:
-        if not beside.is_file():  # a pipe would block
-            return False
-        with beside.open(errors="replace") as file:
-            note = file.read(200)
-    except OSError:
+        with Folder(beside.parent) as folder, os.fdopen(folder.open(beside.name), "rb") as file:
+            note = file.read(200).decode(errors="replace")
+    except (OSError, ValueError):  # a name may not hold a zero byte
         return False
     process, _, host = note.removeprefix("process ").partition(" on ")
     if sys.platform == "win32" or host != platform.node() or not process.isdecimal():
