@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import pickle
 import signal
@@ -21,7 +22,15 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, secede
 
-from lastarm import ASHA, Checkpoints, Configs, SuccessiveHalving, Uniform, search
+from lastarm import (
+    ASHA,
+    Checkpoints,
+    Configs,
+    SuccessiveHalving,
+    Uniform,
+    UniformAllocation,
+    search,
+)
 from lastarm.errors import AllArmsFailed, ClusterLost, WorkersNotStarted
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.runners import Arms
@@ -33,6 +42,7 @@ from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
 from tests.refusals import refused
+from tests.test_raised import METHODS, failures
 
 LOOPBACK = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
 
@@ -355,6 +365,11 @@ def test_without_its_scheduler_the_search_ends_and_is_finished_elsewhere(tmp_pat
             **call,
         )
     assert search(Slow(tmp_path / "notes"), LIMITS, **call).digest == serial.digest
+
+
+def test_an_interrupt_that_an_arm_raises_is_its_failure(both: Client, tmp_path: Path) -> None:
+    told = failures(partial(Dask, client=both), tmp_path / "j.jsonl", "interrupt")
+    assert told == ["KeyboardInterrupt: its own"] * len(METHODS)
 
 
 def test_all_arms_failing_is_one_error(both: Client) -> None:
@@ -763,3 +778,28 @@ def test_ctrl_c_ends_in_good_order(tmp_path: Path) -> None:
     found = search(Slow(tmp_path / "notes"), LIMITS, policy=HALVING, journal=journal)
     assert found.digest == serial.digest
     assert found.spent.repeated == 0
+
+
+class Pooling(Drifting):
+    """Trains with a pool, whose function is one of an importable module."""
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        with multiprocessing.Pool(1) as pool:
+            assert pool.map(abs, [-1]) == [1]
+        return super().train(state, pulls)
+
+
+def test_where_workers_may_not_have_children_the_arms_error_names_the_setting(
+    both: Client,
+) -> None:
+    policy = UniformAllocation(2, 2)
+    with pytest.raises(AllArmsFailed) as failed:
+        search(Pooling(), LIMITS, policy=policy, runner=both)
+    assert all("distributed.worker.daemon" in cause for cause in failed.value.causes.values())
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(n_workers=1, threads_per_worker=1, **LOOPBACK) as cluster,
+        Client(cluster) as client,
+    ):
+        found = search(Pooling(), LIMITS, policy=policy, runner=client)
+    assert found.digest == search(Drifting(), LIMITS, policy=policy).digest

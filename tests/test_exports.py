@@ -91,25 +91,25 @@ HOSTILE = [
 
 
 def arm(config: Config) -> Iterator[Any]:
-    if config["kind"] == "bad":
+    if config == FAILING:
         raise RuntimeError("no such kind")
     for level in range(1, 10**9):
-        loss = config["x"] + 1 / level if config["kind"] != "diverging" or level < 10 else np.nan
+        loss = config["x"] + 1 / level if config != DIVERGING or level < 10 else np.nan
         yield {"loss": loss, "accuracy": 1 - loss}
 
 
 SPACE = {"x": LogUniform(0.01, 1), "layers": Integer(1, 6), "kind": Choice("good", "fine")}
-INCLUDED = [
-    {"x": 0.5, "layers": 9, "kind": "bad"},
-    {"x": 1e-3, "layers": 1, "kind": "diverging"},
-]
+FAILING = {"x": 0.5, "layers": 6, "kind": "fine"}
+DIVERGING = {"x": 0.01, "layers": 1, "kind": "good"}
 
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("export") / "search.jsonl"
     policy = SuccessiveHalving(16, 256)
-    search(arm, SPACE, policy=policy, include=INCLUDED, journal=path, checkpoints=False)
+    search(
+        arm, SPACE, policy=policy, include=[FAILING, DIVERGING], journal=path, checkpoints=False
+    )
     return path
 
 
@@ -160,7 +160,7 @@ def test_arms_are_rows_that_read_back_bit_for_bit(
     assert found[0]["error"] == "RuntimeError: no such kind"
     curves = [[tuple(point) for point in json.loads(row["losses"])] for row in found]
     assert curves[2:] == [result.curves[number] for number in range(2, 16)]
-    assert curves[:2] == [[], [(4, 0.251), (12, "nan")]]
+    assert curves[:2] == [[], [(4, 0.26), (12, "nan")]]
 
 
 def test_events_are_rows_in_the_order_in_which_they_happened(
@@ -184,7 +184,7 @@ def test_events_are_rows_in_the_order_in_which_they_happened(
             seen.setdefault(int(row["arm"]), []).append((int(row["upto"]), float(row["loss"])))
     assert str(seen) == str(result.curves), "as texts, because nan is not nan"
     first = next(row for row in found if row["event"] == "pull")
-    assert json.loads(first["config"]) == INCLUDED[0]
+    assert json.loads(first["config"]) == FAILING
     assert any(json.loads(row["metrics"])["accuracy"] for row in found if row["metrics"])
 
 
@@ -463,11 +463,15 @@ def test_grids_and_listed_configs_have_domains() -> None:
     }
 
 
-def test_what_was_included_is_in_its_domain(result: Result) -> None:
-    assert result.to_optuna().trials[1].distributions == {
+def test_what_an_older_search_included_from_outside_is_in_its_domain() -> None:
+    events: list[Event] = [Opened(0, {}, describe(SPACE), {})]
+    for number, config in enumerate([{"x": 1e-3, "layers": 9, "kind": "bad"}, FAILING]):
+        pull = Pull(number, 1, config=config)
+        events += [pull, Loss(pull, number)]
+    assert Result.of([*events, Closed(0, 1)]).to_optuna().trials[1].distributions == {
         "x": FloatDistribution(1e-3, 1, log=True),
         "layers": IntDistribution(1, 9),
-        "kind": CategoricalDistribution(["good", "fine", "bad", "diverging"]),
+        "kind": CategoricalDistribution(["good", "fine", "bad"]),
     }
 
 

@@ -1,6 +1,7 @@
 """Ray: the answer of serial on real actors, whatever happens to them or to their cluster."""
 
 import gc
+import multiprocessing
 import os
 import signal
 import socket
@@ -33,6 +34,7 @@ from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
 from tests.refusals import refused
+from tests.test_raised import METHODS, failures
 
 LIMITS = Configs([{"limit": k / 10} for k in range(16)])
 HALVING = SuccessiveHalving(16, 320)
@@ -411,6 +413,11 @@ def test_what_cannot_be_loaded_or_written_is_said_before_anything_is_trained(
     assert stopped.value.path.parent == tmp_path / "file" / "states"
 
 
+def test_an_interrupt_that_an_arm_raises_is_its_failure(tmp_path: Path) -> None:
+    told = failures(TWO, tmp_path / "j.jsonl", "interrupt")
+    assert told == ["KeyboardInterrupt: its own"] * len(METHODS)
+
+
 def test_a_config_that_cannot_be_sent_is_its_arms_failure() -> None:
     def generator(config: dict[str, Any]) -> Iterator[float]:
         while True:
@@ -664,3 +671,17 @@ def _eventually(true: Callable[[], Any], seconds: float = 60) -> None:
 
 def _references() -> int:
     return len(ray._private.worker.global_worker.core_worker.get_all_reference_counts())
+
+
+class Pooling(Drifting):
+    """Trains with a pool, whose function is one of an importable module."""
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        with multiprocessing.Pool(1) as pool:
+            assert pool.map(abs, [-1]) == [1]
+        return super().train(state, pulls)
+
+
+def test_a_pool_works_in_a_pull() -> None:
+    found = partial(search, space=LIMITS, policy=UniformAllocation(2, 2))
+    assert found(Pooling(), runner=TWO).digest == found(Drifting()).digest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from lastarm.errors import Stuck
@@ -52,7 +51,10 @@ def run(
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
-    begun = {event.arm for event in journal.events if isinstance(event, Pull)}
+    begun = bytearray(len(configs))  # by arm: whether it is
+    for event in journal.events:
+        if isinstance(event, Pull):
+            begun[event.arm] = True
     yield from journal.events
 
     started: dict[Pull, int] = {}  # pull → the attempt under way
@@ -68,9 +70,9 @@ def run(
             pull, attempt = turn
             started[pull] = attempt
             told = pull
-            if pull.arm not in begun:
-                begun.add(pull.arm)
-                told = replace(pull, config=configs[pull.arm])
+            if not begun[pull.arm]:
+                begun[pull.arm] = True
+                told = Pull(pull.arm, pull.upto, configs[pull.arm])
             journal.append(told)
             runner.start(pull, attempt)
             yield told

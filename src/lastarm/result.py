@@ -69,8 +69,9 @@ class Result:
     """What the search took: pulls, observations, seconds."""
     digest: str
     """The answer in one string: the same for any order of finishing, workers and times."""
-    curves: dict[int, list[tuple[int, float]]] = field(repr=False)
-    """Arm → its observations in order, each (level, loss)."""
+    curves: Mapping[int, list[tuple[int, float]]] = field(repr=False)
+    """Arm → its observations in order, each (level, loss). A view, which makes a curve when it is
+    asked for; `dict(result.curves)` is all of them."""
     failures: dict[int, Failure] = field(repr=False)
     """Arm → why it failed."""
     metrics: dict[int, dict[int, Mapping[str, Any]]] = field(repr=False, default_factory=dict)
@@ -128,12 +129,17 @@ class Result:
             closed = None  # the search has not ended, or lastarm did not write this journal
             arm = lowest({arm: loss for arm, (_, loss) in latest.items()})
             found = None if arm is None else Pull(arm, latest[arm][0])
-        last = max(ledger.configs | ledger.curves | ledger.failures, default=-1)
+        configs: dict[int, Config] = {
+            event.arm: event.config
+            for event in events
+            if isinstance(event, Pull) and event.config is not None
+        }
+        last = max([*configs, *ledger.curves, *ledger.failures], default=-1)
         return cls.from_ledger(
             ledger,
             found,
             complete=closed is not None,
-            configs=[ledger.configs.get(arm, {}) for arm in range(last + 1)],
+            configs=[configs.get(arm, {}) for arm in range(last + 1)],
             policy=opened.policy,
             space=opened.space,
             maximized=opened.trainer.get("kind") == Maximized.__name__,

@@ -67,6 +67,7 @@ class _Handler:
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
+        self._process = os.getpid()
         self._before: dict[int, Any] = {}
 
     def install(self) -> None:
@@ -82,6 +83,8 @@ class _Handler:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         first = self._stop.signal is None
+        if number == signal.SIGTERM and os.getpid() != self._process:
+            first = False  # a child that a trainer has forked, as a pool does, is meant to end
         self._stop.note(number)
         for each, before in self._before.items():
             if signal.getsignal(each) is self:

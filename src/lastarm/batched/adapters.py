@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
 from lastarm.errors import InvalidArgument
+from lastarm.offspring import ThisProcess
 from lastarm.trainers import Config, Maximized, Trainer, as_loss
 from lastarm.trainers.maximized import negated
 
@@ -107,8 +108,11 @@ class OneByOne:
         causes: dict[int, BaseException] = {}
         for arm in arms:
             try:
-                batch[arm] = self._trainer.train(self.take(batch, arm), pulls)
-            except (Exception, SystemExit) as error:
+                with ThisProcess():
+                    batch[arm] = self._trainer.train(self.take(batch, arm), pulls)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 causes[arm] = error
         if causes:
             raise SomeFailed(causes)
@@ -191,7 +195,10 @@ def _raised_or_given(value: Any) -> Any:
 def value_or_error(look: Callable[[Any], Any], state: Any) -> Any:
     """What a look at an arm gives, or the error that it raises."""
     try:
-        value = look(state)
+        with ThisProcess():
+            value = look(state)
         return as_loss(value) if isinstance(value, BaseException) else value
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return error

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
 
+from lastarm.arguments import MOST
+from lastarm.columns import reserve
+from lastarm.errors import ImpossibleValue
 from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.journal.sanity import MOST_ARMS
 
 
 @dataclass(slots=True)
@@ -81,6 +86,57 @@ class LevelCost:
     """Time spent looking at losses, of all workers together."""
 
 
+class Curves(Mapping[int, list[tuple[int, float]]]):
+    """Arm → its observations in order, each (level, loss); the arms as they were first seen.
+
+    A view of arrays: an observation takes 24 bytes. A curve is made when it is asked for.
+
+    >>> curves = Curves()
+    >>> for arm, level, loss in [(7, 1, 0.5), (0, 1, 0.75), (7, 3, 0.25)]:
+    ...     curves.add(arm, level, loss)
+    >>> curves
+    {7: [(1, 0.5), (3, 0.25)], 0: [(1, 0.75)]}
+    """
+
+    def __init__(self) -> None:
+        self._levels, self._losses = array("q"), array("d")  # of all observations
+        self._before = array("q")  # of each, the number of the one before it of its arm, or 0
+        self._latest = array("q")  # by arm: the number of its latest observation, from 1, or 0
+        self._arms = array("q")  # as they were first seen
+
+    def add(self, arm: int, level: int, loss: float) -> None:
+        """Add an observation."""
+        reserve(self._latest, arm, 0)
+        before = self._latest[arm]
+        if not before:
+            self._arms.append(arm)
+        self._levels.append(level)
+        self._losses.append(loss)
+        self._before.append(before)
+        self._latest[arm] = len(self._losses)
+
+    def __getitem__(self, arm: int) -> list[tuple[int, float]]:
+        if arm not in self:
+            raise KeyError(arm)
+        curve, at = [], self._latest[arm]
+        while at:
+            curve.append((self._levels[at - 1], self._losses[at - 1]))
+            at = self._before[at - 1]
+        return curve[::-1]
+
+    def __contains__(self, arm: object) -> bool:
+        return isinstance(arm, int) and 0 <= arm < len(self._latest) and self._latest[arm] > 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._arms)
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 class Ledger:
     """The fold: add events in their order, read the sums at any moment.
 
@@ -97,7 +153,7 @@ class Ledger:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.spent = Spent()
-        self.curves: dict[int, list[tuple[int, float]]] = {}  # arm → (level, loss), as observed
+        self.curves = Curves()
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
         self.failures: dict[int, Failure] = {}
         self.rungs: dict[int, LevelCost] = defaultdict(LevelCost)  # level → what it took
@@ -105,12 +161,11 @@ class Ledger:
         self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
         self.stretches: list[Stretch] = []
-        self.configs: dict[int, Mapping[str, Any]] = {}  # arm → its config, as the journal has it
         self._events = 0  # how many there were
-        self._booked: dict[int, int] = {}  # arm → the level it has been started for
+        self._booked = array("q")  # by arm: the level it has been started for
+        self._level = array("q")  # by arm: the level it is known to have reached
         self._in_flight: set[int] = set()
         self._trained: dict[int, int] = {}  # arm → pulls performed since it reached its level
-        self._level: dict[int, int] = {}  # arm → the level it is known to have reached
         self._arm_of: dict[str, int] = {}  # worker → the arm it worked on last
         for event in events:
             self.add(event)
@@ -118,17 +173,17 @@ class Ledger:
     def add(self, event: Event) -> None:
         """Account for one event."""
         match event:
-            case Pull(arm, upto, config):
-                if config is not None:
-                    self.configs[arm] = config
+            case Pull(arm, upto):
+                self._reserve(arm, upto)
                 if arm in self._in_flight:  # a crash; how much of it was done is not known
-                    self._trained[arm] = self._trained.get(arm, 0) + upto - self._level.get(arm, 0)
+                    self._trained[arm] = self._trained.get(arm, 0) + upto - self._level[arm]
                 self._in_flight.add(arm)
-                booked = max(0, upto - self._booked.get(arm, 0))
+                booked = max(0, upto - self._booked[arm])
                 self.spent.pulls += booked
                 self.rungs[upto].pulls += booked
-                self._booked[arm] = max(upto, self._booked.get(arm, 0))
+                self._booked[arm] += booked
             case Loss() | Failure():
+                self._reserve(event.pull.arm, event.pull.upto)
                 self._add_work(event)
             case Closed(trained=trained):
                 self.closed = event
@@ -154,7 +209,7 @@ class Ledger:
         self._arm_of[work.worker] = arm
         if isinstance(event, Failure) and event.retried:
             return
-        spent.repeated += max(0, self._trained.pop(arm) - (upto - self._level.get(arm, 0)))
+        spent.repeated += max(0, self._trained.pop(arm) - (upto - self._level[arm]))
         self._level[arm] = upto
         rung.arms += 1
         if isinstance(event, Loss):
@@ -162,11 +217,22 @@ class Ledger:
             lowest = self.best_so_far[-1][1] if self.best_so_far else inf
             if event.value < lowest and isfinite(event.value):
                 self.best_so_far.append((spent.pulls, event.value))
-            self.curves.setdefault(arm, []).append((upto, event.value))
+            self.curves.add(arm, upto, event.value)
             if event.metrics:
                 self.metrics.setdefault(arm, {})[upto] = event.metrics
         else:
             self.failures[arm] = event
+
+    def _reserve(self, arm: int, upto: int) -> None:
+        """Make room for an arm. A few bytes of a journal must not take all memory."""
+        if upto > MOST:
+            raise ImpossibleValue(self._events + 1, "upto", upto, f"it is from 0 to {MOST:,}")
+        if arm >= len(self._booked):
+            if arm >= MOST_ARMS + 2 * len(self._booked):
+                rule = f"it is from 0 to {MOST_ARMS - 1:,}"
+                raise ImpossibleValue(self._events + 1, "arm", arm, rule)
+            reserve(self._booked, arm, 0)
+            reserve(self._level, arm, 0)
 
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out."""
@@ -178,8 +244,8 @@ class Ledger:
         It is the sha256 of all (arm, level, loss in hex), sorted, and the recommendation.
         """
         answer = hashlib.sha256()
-        for arm, curve in sorted(self.curves.items()):
-            for upto, loss in sorted(curve, key=lambda point: point[0]):
+        for arm in sorted(self.curves):
+            for upto, loss in sorted(self.curves[arm], key=lambda point: point[0]):
                 answer.update(f"{arm} {upto} {loss.hex()}\n".encode())
         answer.update(f"recommendation {recommendation}\n".encode())
         return answer.hexdigest()

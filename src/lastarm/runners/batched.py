@@ -14,6 +14,7 @@ from lastarm.arguments import whole_number
 from lastarm.batched import SomeFailed, as_batched
 from lastarm.errors import CheckpointLost, CheckpointNotWritten
 from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.offspring import ThisProcess
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms
 from lastarm.trainers import arm_seed, observation
@@ -51,6 +52,7 @@ class Batched:
         self._group = whole_number("group", group, 1, "how many pulls are taken at once")
         self._started: list[Task] = []
         self._places: dict[int, Place] = {}
+        self._here = ThisProcess()
 
     @property
     def free(self) -> int:
@@ -70,7 +72,7 @@ class Batched:
             groups.setdefault(self._kind(task), []).append(task)
         first, *others = groups.values()
         self._started = [task for group in others for task in group]
-        return _Performance(first, self._trainer, self._arms, self._places).perform()
+        return _Performance(first, self._trainer, self._arms, self._places, self._here).perform()
 
     def _kind(self, task: Task) -> tuple[int, ...]:
         alone = (task.pull.arm,) if task.attempt > 1 else ()
@@ -109,6 +111,7 @@ class _Performance:
     trainer: Any
     arms: Arms
     places: dict[int, Place]
+    here: ThisProcess
     trained: int = 0
     train_seconds: float = 0.0
     loss_seconds: float = 0.0
@@ -121,7 +124,9 @@ class _Performance:
             known |= self._train()
             arms = (task.pull.arm for task in self.tasks)
             known |= self._look([arm for arm in arms if arm not in known])
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             lost = len(self.tasks) > 1
             failed = (task for task in self.tasks if task.pull.arm not in known)
             told = [self._failed(task, error, lost=lost) for task in failed]
@@ -138,14 +143,16 @@ class _Performance:
         causes: dict[int, BaseException] = {}
         began = perf_counter()
         try:
-            batch, numbers, level = self._gathered()
+            with self.here:
+                batch, numbers, level = self._gathered()
             if level < upto:
                 self.trained = upto - level
                 if not getattr(self.trainer, "restores", False):
                     for task in self.tasks:  # they may be half changed when it raises
                         self.places.pop(task.pull.arm, None)
                 try:
-                    self.trainer.train(batch, numbers, upto - level)
+                    with self.here:
+                        self.trainer.train(batch, numbers, upto - level)
                 except SomeFailed as some:
                     causes = some.causes
         finally:
@@ -183,8 +190,9 @@ class _Performance:
         places = [self.places[arm] for arm in arms]
         began = perf_counter()
         try:
-            losses = self.trainer.losses(places[0].batch, [place.place for place in places])
-            return dict(zip(arms, losses, strict=True))
+            with self.here:
+                losses = self.trainer.losses(places[0].batch, [p.place for p in places])
+                return dict(zip(arms, losses, strict=True))
         finally:
             self.loss_seconds = perf_counter() - began
 
@@ -197,11 +205,12 @@ class _Performance:
             saved = None
             if self.arms.folder and self.arms.always:
                 place = self.places[task.pull.arm]
-                state = self.trainer.take(place.batch, place.place)
-                saved = self.arms.folder.write(task.pull, state)
-        except CheckpointNotWritten:
+                with self.here:
+                    state = self.trainer.take(place.batch, place.place)
+                    saved = self.arms.folder.write(task.pull, state)
+        except (CheckpointNotWritten, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             return self._failed(task, error)
         return Loss(task.pull, loss, self._work(task), metrics, saved)
 

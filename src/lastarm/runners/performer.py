@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lastarm.errors import CheckpointNotWritten, LastarmError
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
+from lastarm.offspring import ThisProcess
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer, arm_seed, observation
 
@@ -34,31 +35,43 @@ class ConfigNotLoaded(LastarmError):
 
 
 class Performer:
-    """Trains arms and looks at their losses."""
+    """Trains arms and looks at their losses.
 
-    def __init__(self, trainer: Trainer[Any], states: States) -> None:
+    With `apart`, it does so in another process than the one that searches. There an interrupt is
+    an arm's own, because Ctrl-C is for the process that searches.
+    """
+
+    def __init__(self, trainer: Trainer[Any], states: States, *, apart: bool = False) -> None:
         self._trainer = trainer
         self._states = states
+        self._here = ThisProcess()
+        self._ends_all = (
+            CheckpointNotWritten if apart else (CheckpointNotWritten, KeyboardInterrupt)
+        )
 
     def perform(self, task: Task, worker: str = "") -> Told:
         """Train and look. Anything that the trainer raises is the failure of this arm alone."""
-        trainer, pull = self._trainer, task.pull
+        trainer, pull, here = self._trainer, task.pull, self._here
         trained, level, state, states = 0, 0, None, self._states
         began = trained_at = perf_counter()
         try:
             state, level = states.take(pull, task.known)
             if level == 0:
-                state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))
+                with here:
+                    state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))
             if level < pull.upto:
                 trained = pull.upto - level
-                state = trainer.train(state, trained)
+                with here:
+                    state = trainer.train(state, trained)
             trained_at, level, loading = perf_counter(), pull.upto, states.move_seconds
-            loss, metrics = observation(trainer.loss(state))
+            with here:
+                loss, metrics = observation(trainer.loss(state))
             looked_at = perf_counter()
-            saved = states.keep(pull, state, loss)
-        except CheckpointNotWritten:
+            with here:
+                saved = states.keep(pull, state, loss)
+        except self._ends_all:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             # Looking changes nothing, so a state that was trained need not be trained again.
             if level == pull.upto or (level and getattr(trainer, "restores", False)):
                 states.put_back(Pull(pull.arm, level), state)
@@ -85,6 +98,6 @@ def said(error: BaseException) -> str:
     """An error in one line; if even its message raises, its class."""
     try:
         message = str(error)
-    except Exception:
+    except BaseException:
         message = "its message cannot be read"
     return f"{type(error).__name__}: {message}".removesuffix(": ")[:1000]

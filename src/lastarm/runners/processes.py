@@ -33,6 +33,7 @@ from lastarm.arguments import time_limit, whole_number
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
+from lastarm.offspring import ThisProcess
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.remote import Report, load_trainer, pickled_trainer, sendable
@@ -484,7 +485,8 @@ def main() -> None:
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     threading.Thread(target=_take_in, args=(tasks_in, tasks, busy), daemon=True).start()
     try:
-        performer, states = _performer(setup)
+        with ThisProcess():
+            performer, states = _performer(setup)
     except BaseException:
         send(reports, pickle.dumps(Broken(traceback.format_exc())))
         return
@@ -518,7 +520,7 @@ def _performer(setup: Setup) -> tuple[Performer, States]:
     if setup.states:
         folder = StateFolder(setup.states, trainer, durable=setup.durable, only_writes=True)
     states = States(folder, memory=setup.memory, always=True)
-    return Performer(trainer, states), states
+    return Performer(trainer, states, apart=True), states
 
 
 def _take_in(

@@ -7,6 +7,7 @@ sent, and each worker answers with a `Report`.
 from __future__ import annotations
 
 import io
+import multiprocessing
 import pickle
 import sys
 import threading
@@ -52,37 +53,46 @@ def sendable(task: Task) -> Task | Failure:
 
 
 class Script:
-    """The classes that the main script of a search defines, in a process that is not that script.
+    """What the main script of a search defines, in a process that is not that script.
+
+    It is all classes, and the functions that the trainer uses.
 
     States of these classes are pickled by reference, as `__main__.State`, so that the script finds
     its own class when it loads them. So the classes have to be in `__main__` where states are
-    pickled and loaded, and a trainer may count on it as well. A worker process that works for one
-    search gets them for good (`keep`). One that works for many searches has them while a pull runs
-    (`present`), and because scripts may use the same names, only them while a state is pickled or
-    loaded (`alone`).
+    pickled and loaded, and a trainer may count on it as well: so may what it sends to processes
+    that it starts, such as the function of a `multiprocessing.Pool`. A worker process that works
+    for one search gets them for good (`keep`). One that works for many searches has them while a
+    pull runs (`present`), and because scripts may use the same names, only them while a state is
+    pickled or loaded (`alone`).
     """
 
-    def __init__(self, classes: Mapping[str, type]) -> None:
-        self._classes = classes
+    def __init__(self, defined: Mapping[str, Any]) -> None:
+        self._defined = defined
 
     def keep(self) -> None:
-        """Put the classes into `__main__`."""
-        vars(sys.modules["__main__"]).update(self._classes)
+        """Put all into `__main__`, also into that of the processes that are started from here."""
+        vars(sys.modules["__main__"]).update(self._defined)
+        # A process that is forked has it. To others multiprocessing sends a copy of this dict,
+        # which they load before what they are to do.
+        vars(multiprocessing.current_process()).get("_config", {})["lastarm"] = self
+
+    def __reduce__(self) -> Any:
+        return _kept, (_pickled_apart(self._defined),)
 
     @contextmanager
     def present(self) -> Iterator[None]:
-        """Within, the classes are in `__main__`, unless another script comes and has the same."""
+        """Within, all are in `__main__`, unless another script comes and has the same."""
         main = vars(sys.modules["__main__"])
         with _main_lock:
-            for name, kind in self._classes.items():
-                _present.setdefault(name, [main.get(name, _ABSENT)]).append(kind)
-                main[name] = kind
+            for name, value in self._defined.items():
+                _present.setdefault(name, [main.get(name, _ABSENT)]).append(value)
+                main[name] = value
         try:
             yield
         finally:
             with _main_lock:
-                for name, kind in self._classes.items():
-                    _present[name].remove(kind)
+                for name, value in self._defined.items():
+                    _present[name].remove(value)
                     main[name] = _present[name][-1]
                     if main[name] is _ABSENT:
                         del main[name]
@@ -91,8 +101,8 @@ class Script:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within, the classes are in `__main__`, and no other script comes."""
-        if not self._classes:
+        """Within, all are in `__main__`, and no other script comes."""
+        if not self._defined:
             yield
             return
         with _main_lock, self.present():
@@ -105,14 +115,17 @@ _ABSENT = object()
 
 
 def pickled_trainer(trainer: Any) -> bytes:
-    """A trainer as it is sent, with the classes of its script, for `load_trainer`."""
-    classes = {}
-    for name, value in vars(sys.modules["__main__"]).copy().items():
-        if isinstance(value, type) and value.__module__ == "__main__":
-            with suppress(Exception):  # no state can be of a class that cannot be pickled
-                classes[name] = cloudpickle.dumps(value)
+    """A trainer as it is sent, with what its script defines, for `load_trainer`."""
+    script = vars(sys.modules["__main__"]).copy().items()
+    classes = {
+        name: value
+        for name, value in script
+        if isinstance(value, type) and value.__module__ == "__main__"
+    }
+    used: dict[str, Any] = {}
     try:
-        return pickle.dumps(classes) + by_value(trainer)
+        # The functions come last, when it is known which ones the trainer uses.
+        return pickle.dumps(_pickled_apart(classes)) + by_value((trainer, used), functions=used)
     except Exception as error:
         raise InvalidArgument(
             f"the trainer {type(trainer).__qualname__} cannot be sent to worker processes: "
@@ -124,23 +137,51 @@ def pickled_trainer(trainer: Any) -> bytes:
 
 
 def load_trainer(pickled: bytes) -> tuple[Any, Script]:
-    """The trainer, and the classes of its script."""
+    """The trainer, and what its script defines."""
     file = io.BytesIO(pickled)
-    script = Script({name: pickle.loads(kind) for name, kind in pickle.load(file).items()})
-    return pickle.load(file), script
+    classes = {name: pickle.loads(kind) for name, kind in pickle.load(file).items()}
+    trainer, functions = pickle.load(file)
+    return trainer, Script(classes | functions)
+
+
+def _pickled_apart(defined: Mapping[str, Any]) -> dict[str, bytes]:
+    """Each by itself, without those that cannot be pickled: no state can be of such a class."""
+    pickled = {}
+    for name, value in defined.items():
+        with suppress(Exception):
+            pickled[name] = cloudpickle.dumps(value)
+    return pickled
+
+
+def _kept(pickled: Mapping[str, bytes]) -> Script:
+    """In a process that was started by one which keeps a script."""
+    script = Script({name: pickle.loads(value) for name, value in pickled.items()})
+    script.keep()
+    return script
 
 
 _by_value_lock = threading.RLock()  # what is pickled by value is registered for all threads
 
 
-def by_value(sent: Any) -> bytes:
-    """A pickle that also contains the code of modules that other processes cannot import."""
+def by_value(sent: Any, functions: dict[str, Any] | None = None) -> bytes:
+    """A pickle that also contains the code of modules that other processes cannot import.
+
+    The functions of `__main__` that are in it are put into `functions`, by their names there.
+    """
+    main = vars(sys.modules["__main__"])
     file = io.BytesIO()
     pickler = cloudpickle.Pickler(file, protocol=5)
     reduced = pickler.reducer_override
     registered = []
 
     def reducer_override(value: Any) -> Any:
+        if (
+            functions is not None
+            and isinstance(value, FunctionType)
+            and value.__module__ == "__main__"
+            and main.get(name := value.__name__) is value
+        ):
+            functions[name] = value
         if isinstance(value, type | FunctionType):
             module = sys.modules.get(value.__module__)
             if (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import pickle
+from array import array
 from contextlib import suppress
 from math import inf, isfinite
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from lastarm.checkpoints import StateFolder
+from lastarm.columns import reserve
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
 
@@ -50,7 +52,7 @@ class States:
         # A heap, once memory was full: -loss, -arm and level of what is held, or was.
         self._by_loss: list[tuple[float, int, int]] = []
         self._ranked = False  # whether all that is held is in it
-        self._measured: dict[int, tuple[int, int]] = {}  # arm → level and size when measured
+        self._sizes, self._measured = array("q"), array("q")  # by arm: bytes, and at which level
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
         self._in_memory = self._on_disk = 0
         self.moves, self.move_seconds = 0, 0.0
@@ -82,12 +84,13 @@ class States:
     def keep(self, pull: Pull, state: Any, loss: float) -> Saved | None:
         """Keep the state of an arm after a pull; what its checkpoint is, if there is one."""
         saved = self._folder.save(pull, state) if self._folder and self._always else None
-        level, _ = self._measured.get(pull.arm, (0, 0))
         if saved:
-            self._measured[pull.arm] = pull.upto, saved.size
-        elif self._memory < inf and pull.upto >= 2 * level:
+            self._measure(pull, saved.size)
+        elif self._memory < inf and (
+            pull.arm >= len(self._measured) or pull.upto >= 2 * self._measured[pull.arm]
+        ):
             # It costs about as much as writing, so do it rarely.
-            self._measured[pull.arm] = pull.upto, size_of(state)
+            self._measure(pull, size_of(state))
         self.put_back(pull, state, loss if isfinite(loss) else inf)
         if self._in_memory > self._memory:
             began = perf_counter()
@@ -105,13 +108,18 @@ class States:
     def put_back(self, pull: Pull, state: Any, loss: float = -inf) -> None:
         """Hold a state in memory; without a loss, it is for another attempt."""
         self._let_go(pull.arm)
-        _, size = self._measured.get(pull.arm, (0, 0))
+        size = self._sizes[pull.arm] if pull.arm < len(self._sizes) else 0
         held = Held(state, pull.upto, size, loss)
         self._held[pull.arm] = held
         self._in_memory += size
         if self._ranked:
             heapq.heappush(self._by_loss, (-loss, -pull.arm, pull.upto))
             self._ranked = len(self._by_loss) < 2 * len(self._held) + 100  # else, start again
+
+    def _measure(self, pull: Pull, size: int) -> None:
+        reserve(self._sizes, pull.arm, 0)
+        reserve(self._measured, pull.arm, 0)
+        self._sizes[pull.arm], self._measured[pull.arm] = size, pull.upto
 
     def held(self, arm: int) -> Held | None:
         """What is in memory of an arm."""
@@ -179,9 +187,13 @@ def packed(state: Any, buffers: list[pickle.PickleBuffer] | None = None) -> byte
     Its classes are there by reference, or by value where that does not work: see StateFolder.
     """
     for dumps in (pickle.dumps, cloudpickle.dumps):
-        with suppress(Exception):
+        try:
             if buffers is None:
                 return bytes(dumps(state, protocol=5))
             buffers.clear()
             return bytes(dumps(state, protocol=5, buffer_callback=buffers.append))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            continue
     return None

@@ -15,10 +15,12 @@ failure counts (`loop.py`).
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from lastarm.columns import reserve
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.runners.performer import Task
 
@@ -87,12 +89,14 @@ class Turns(Generic[W]):
         self._under_way, self._only_home = under_way, only_home
         self._alone_on_worker = alone_on_worker
         self._switch_seconds = switch_seconds
-        self._far: deque[tuple[Pull, int]] = deque()  # of arms that are in no worker's memory
-        self._near: dict[W, deque[tuple[Pull, int]]] = {}  # worker → of arms that it has
+        self._far: deque[Pull] = deque()  # of arms that are in no worker's memory
+        self._near: dict[W, deque[Pull]] = {}  # worker → of arms that it has
+        self._attempts: dict[Pull, int] = {}  # pull → its attempt, if that is not the first
         self._queued: dict[W, float] = {}  # worker → seconds that these take
         self._ready = 0  # how many pulls may start
         self._started: deque[Task] = deque()  # those that were, and wait for a worker
-        self._pace: dict[int, tuple[int, float]] = {}  # arm → its level, seconds for each pull
+        self._level = array("q")  # by arm: how far it came
+        self._pace = array("d")  # by arm: seconds for each of its pulls
         self._moves, self._move_seconds = 0, 0.0
 
     # For the loop ------------------------------------------------------------------------------
@@ -106,10 +110,12 @@ class Turns(Generic[W]):
         for pull in pulls:
             worker = self._home(pull.arm) if self._home else None
             if worker is None:
-                self._far.append((pull, attempt))
+                self._far.append(pull)
             else:
-                self._near.setdefault(worker, deque()).append((pull, attempt))
+                self._near.setdefault(worker, deque()).append(pull)
                 self._queued[worker] = self._queued.get(worker, 0.0) + self._seconds(pull)
+            if attempt > 1:
+                self._attempts[pull] = attempt
             self._ready += 1
 
     def next(self, *, patient: bool = False) -> tuple[Pull, int] | None:
@@ -123,19 +129,19 @@ class Turns(Generic[W]):
         if self._near:
             here = next((worker for worker in self._room()[0] if self._near.get(worker)), None)
         if here is not None:
-            turn = self._near[here].popleft()
-            self._queued[here] -= self._seconds(turn[0])
+            pull = self._near[here].popleft()
+            self._queued[here] -= self._seconds(pull)
         elif self._far:
-            turn = self._far.popleft()
+            pull = self._far.popleft()
         else:
             queues = (worker for worker, queue in self._near.items() if queue)
             there = max(queues, key=self._queued.__getitem__)
             if patient and not self._worth_moving(there):
                 return None
-            turn = self._near[there].pop()
-            self._queued[there] -= self._seconds(turn[0])
+            pull = self._near[there].pop()
+            self._queued[there] -= self._seconds(pull)
         self._ready -= 1
-        return turn
+        return pull, self._attempts.pop(pull, 1) if self._attempts else 1
 
     def learn(self, told: Told) -> None:
         """Learn from what became of a pull: how long its arm takes, and how long a move does."""
@@ -146,15 +152,18 @@ class Turns(Generic[W]):
         self._move_seconds += work.move_seconds
         if isinstance(told, Loss):
             seconds = work.train_seconds - work.move_seconds + work.loss_seconds
-            self._pace[told.pull.arm] = told.pull.upto, seconds / max(1, work.trained)
+            arm = told.pull.arm
+            reserve(self._level, arm, 0)
+            reserve(self._pace, arm, 0.0)
+            self._level[arm], self._pace[arm] = told.pull.upto, seconds / max(1, work.trained)
 
     def _seconds(self, pull: Pull) -> float:
         """What a pull is expected to take; the same from when it is added until it is told."""
-        level, pace = self._pace.get(pull.arm, (0, 0.0))
-        return (pull.upto - level) * pace
+        arm = pull.arm
+        return (pull.upto - self._level[arm]) * self._pace[arm] if arm < len(self._pace) else 0.0
 
     def _worth_moving(self, worker: W) -> bool:
-        last, _ = self._near[worker][-1]
+        last = self._near[worker][-1]
         assert self._home
         if self._home(last.arm) != worker:  # its state was lost meanwhile
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import signal
@@ -25,11 +26,19 @@ from lastarm.trainers import Config, Trainer
 
 CheckRunner = Callable[[MakeRunner], None]
 
-NOT_LOSSES = (None, "0.5", b"1", 1 + 2j, [0.5], {"accuracy": 0.5}, {"loss": None}, True, "raise")
+# Made anew each time: an error that is raised again keeps its tracebacks, and they grow.
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "raise": lambda: RuntimeError("this arm raises"),
+    "exit": lambda: SystemExit("this arm exits"),
+    "cancelled": lambda: asyncio.CancelledError("this arm was cancelled"),
+    "closed": lambda: GeneratorExit("this arm was closed"),
+    "many": lambda: BaseExceptionGroup("this arm raises two", [GeneratorExit(), KeyError("x")]),
+}
+NOT_LOSSES = (None, "0.5", b"1", 1 + 2j, [0.5], {"accuracy": 0.5}, {"loss": None}, True, *RAISED)
 
 
 class Scripted:
-    """Arms that do, at each level, what their config says: return a value, or raise."""
+    """Arms that do, at each level, what their config says: return a value, or raise an error."""
 
     def start(self, config: Config, seed: int) -> tuple[Config, int]:
         """The beginning of the script."""
@@ -43,8 +52,8 @@ class Scripted:
         """What is written there."""
         script = state[0]["script"]
         outcome = script[state[1] % len(script)]
-        if outcome == "raise":
-            raise RuntimeError("this arm raises")
+        if isinstance(outcome, str) and outcome in RAISED:
+            raise RAISED[outcome]()
         return outcome
 
 

@@ -75,10 +75,10 @@ class InThePaper(InRounds):
         policy = POLICIES[self.of](self.arms, self.budget, **seeded)
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
-        left = self.budget - sum(self._level.values())
+        left = self.budget - sum(self._level)
         if left and policy.ends_when_sure:
             yield [Pull(arm, upto=self._level[arm] + left)]
-        return ranking(self._losses)[0]
+        return ranking(self._healthy())[0]
 
     def least_budget(self, arms: int) -> int:
         """That of the policy."""

@@ -18,11 +18,17 @@ from distributed import get_worker
 
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import WorkersNotStarted
-from lastarm.events import Pull, Saved
+from lastarm.events import Failure, Pull, Saved
 from lastarm.runners.dask import compat
 from lastarm.runners.performer import Performer
 from lastarm.runners.remote import Kit, Report, Script, load_trainer
 from lastarm.runners.states import States, packed, size_of
+
+MAY_NOT = "daemonic processes are not allowed to have children"  # as multiprocessing says it
+SETTING = (
+    "Dask's workers are such processes. Use dask.config.set({'distributed.worker.daemon': False}) "
+    "before they are started"
+)
 
 
 class Errand(NamedTuple):
@@ -101,13 +107,15 @@ def perform(
     arm, movable = task.pull.arm, None
     states = States(loaded.folder, memory=inf, always=True)
     if boxed and carried and not boxed.taken:
-        with suppress(Exception):  # a state that cannot be loaded here is trained again
+        with suppress(BaseException):  # a state that cannot be loaded here is trained again
             states.put_back(Pull(arm, carried[0]), boxed.take(loaded.script))
             movable = carried[1]
     if errand.timed:  # the trainer is loaded, the state is here, now it trains
         worker.log_event(kit.identity, pickle.dumps((errand.key, None)))
     with loaded.script.present():
-        told = Performer(loaded.trainer, states).perform(task, worker.id)
+        told = Performer(loaded.trainer, states, apart=True).perform(task, worker.id)
+        if isinstance(told, Failure) and told.error.endswith(MAY_NOT):
+            told = told._replace(error=f"{told.error}. {SETTING}")
         held = states.held(arm)
         if held and movable is None:
             movable = size_of(held.state) > 0

@@ -60,7 +60,7 @@ class PullActor:
         path = self._kit.seen_folder
         folder = StateFolder(path, trainer, durable=self._kit.durable) if path else None
         self._states = States(folder, memory=math.inf, always=True)
-        self._performer = Performer(trainer, self._states)
+        self._performer = Performer(trainer, self._states, apart=True)
         return None
 
     def pull(
@@ -71,7 +71,7 @@ class PullActor:
         held = self._states.held(arm)
         began, moves, seconds = perf_counter(), 0, 0.0
         if copy and (held is None or held.level != copy.level):
-            with suppress(Exception):  # lost with its machine, or it cannot be loaded here
+            with suppress(BaseException):  # lost with its machine, or it cannot be loaded here
                 state = pickle.loads(ray.get(copy.at))
                 self._states.put_back(Pull(arm, copy.level), state)
                 moves, seconds = 1, perf_counter() - began
