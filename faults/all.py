@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faults.arguments import ARGUMENTS
+from faults.big_states import BIG_STATES
 from faults.campaign import Campaign
 from faults.clocks import CLOCK
 from faults.damage import DAMAGES
@@ -10,17 +11,23 @@ from faults.drift import DRIFTS
 from faults.engines import DASK_FAULTS, RAY_FAULTS
 from faults.full_disks import FULL_DISKS
 from faults.kills import KILLS_EVERYWHERE, RANDOM_KILLS
+from faults.load import LOAD
 from faults.losses import LOSSES
 from faults.owners import OWNERS
 from faults.planted import Planted
+from faults.planted_edges import PLANTED_EDGES
+from faults.planted_scale import PLANTED_SCALE
 from faults.planted_storage import PLANTED as PLANTED_STORAGE
 from faults.planted_workers import PLANTED_WORKERS
 from faults.power import POWER_CUTS
 from faults.refusals import REFUSALS
 from faults.runners_agree import RUNNERS_AGREE
 from faults.schedules import SCHEDULES
+from faults.second_user import SECOND_USER
 from faults.signalled import SIGNALS
+from faults.soak import SOAK
 from faults.stateful import STATEFUL
+from faults.vanishing import VANISHING
 from faults.workers import WORKER_FAULTS
 
 CAMPAIGNS: tuple[Campaign, ...] = (
@@ -41,6 +48,16 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     SIGNALS,  # F16
     CLOCK,
     DRIFTS,
-    RUNNERS_AGREE,
+    RUNNERS_AGREE,  # F20
+    LOAD,
+    BIG_STATES,  # F22
+    SOAK,
+    VANISHING,  # F28
+    SECOND_USER,
 )
-PLANTED: tuple[Planted, ...] = (*PLANTED_STORAGE, *PLANTED_WORKERS)
+PLANTED: tuple[Planted, ...] = (
+    *PLANTED_STORAGE,
+    *PLANTED_WORKERS,
+    *PLANTED_SCALE,
+    *PLANTED_EDGES,
+)

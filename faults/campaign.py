@@ -75,7 +75,9 @@ def replayable(call: str) -> Iterator[None]:
     """Anything that is raised within is a broken promise; `call` shows it again."""
     try:
         yield
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         notes = getattr(error, "__notes__", [])
         said = "\n".join([f"{type(error).__name__}: {error}", *notes])[:4000]
         raise AssertionError(f"{said}\nSee it again with {call}") from error

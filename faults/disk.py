@@ -72,21 +72,27 @@ def watched(folder: Path, at: At) -> Iterator[None]:
     open; writes are done in two halves.
     """
     paths: dict[int, str] = {}  # what an open descriptor is of
-    real_open, real_fdopen, real_path_open = os.open, os.fdopen, Path.open
+    real_open, real_fdopen = os.open, os.fdopen
 
     def is_ours(named: str) -> bool:
         return named == str(folder) or named.startswith(f"{folder}{os.sep}")
+
+    def name_of(given: Any, folder: int | None) -> str:
+        """The path of what is given as a descriptor, as a path, or as a name in an open folder."""
+        if isinstance(given, int):
+            return paths.get(given, "")
+        return os.fspath(given) if folder is None else os.path.join(paths[folder], given)
 
     def around(kind: Any, call: Any) -> Any:
         """A function of `os` that is first given a path, or a descriptor."""
 
         def made(given: Any, *others: Any, **options: Any) -> Any:
-            named = paths.get(given, "") if isinstance(given, int) else os.fspath(given)
+            named = name_of(given, options.get("src_dir_fd", options.get("dir_fd")))
             if not is_ours(named):
                 return call(given, *others, **options)
             path, source = Path(named), None
             if kind == "replace":
-                path, source = Path(others[0]), path
+                path, source = Path(name_of(others[0], options.get("dst_dir_fd"))), path
             at(Call(kind, path, "before", source))
             result = call(given, *others, **options)
             at(Call(kind, path, "after", source))
@@ -95,10 +101,9 @@ def watched(folder: Path, at: At) -> Iterator[None]:
         return made
 
     class Watched(io.FileIO):
-        def __init__(self, file: Path | int, mode: str, path: Path) -> None:
-            super().__init__(file, mode)
+        def __init__(self, descriptor: int, mode: str, path: Path) -> None:
+            super().__init__(descriptor, mode)
             self._path = path
-            paths[self.fileno()] = str(path)
 
         def write(self, data: Any) -> int:
             at(Call("write", self._path, "before"))
@@ -121,7 +126,7 @@ def watched(folder: Path, at: At) -> Iterator[None]:
     def opened(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
         call = create if flags & os.O_CREAT else real_open
         descriptor: int = call(path, flags, *arguments, **options)
-        paths[descriptor] = os.fspath(path)
+        paths[descriptor] = name_of(path, options.get("dir_fd"))
         return descriptor
 
     def fdopened(descriptor: int, mode: str = "r", buffering: int = -1, **options: Any) -> Any:
@@ -133,16 +138,10 @@ def watched(folder: Path, at: At) -> Iterator[None]:
             return file
         return io.BufferedRandom(file) if "+" in mode else io.BufferedWriter(file)
 
-    def path_opened(path: Path, mode: str = "r", buffering: int = -1, **options: Any) -> Any:
-        if mode == "r+b" and buffering == 0 and is_ours(str(path)):
-            return Watched(path, "r+", path)
-        return real_path_open(path, mode, buffering, **options)
-
     with ExitStack() as stack:
         for owner, name, instead in (
             (os, "open", opened),
             (os, "fdopen", fdopened),
-            (Path, "open", path_opened),
             *((os, name, around(name, getattr(os, name))) for name in KINDS),
         ):
             stack.enter_context(patch.object(owner, name, instead))

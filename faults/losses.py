@@ -8,6 +8,7 @@ never wins; when all are out, that is one error which lists the causes.
 from __future__ import annotations
 
 import math
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -130,6 +131,12 @@ GIVEN: Mapping[str, tuple[Callable[[], Any], Outcome]] = {
     "what is not a float": (lambda: Uncountable(0.125), "RuntimeError: no float"),
     "an error that is raised": (lambda: raising(ValueError("why")), "ValueError: why"),
     "sys.exit": (lambda: raising(SystemExit(0)), "SystemExit: 0"),
+    "a cancelled task": (lambda: raising(CancelledError()), "CancelledError"),
+    "the end of a generator": (lambda: raising(GeneratorExit("x")), "GeneratorExit: x"),
+    "a group of errors": (
+        lambda: raising(BaseExceptionGroup("both", [SystemExit(), KeyError()])),
+        "BaseExceptionGroup: both (2 sub-exceptions)",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FunctionType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -38,5 +39,13 @@ def mutated(owner: Any, name: str, was: str, becomes: str) -> Iterator[None]:
     )
     made: dict[str, Any] = {}
     exec(code, module, made)
-    with patch.object(owner, name, made[name]):
+    if hasattr(function, "__wrapped__") or not isinstance(function, FunctionType):
+        with patch.object(owner, name, made[name]):
+            yield
+        return
+    # Its code, not its name: other modules may have imported the function already.
+    before, function.__code__ = function.__code__, made[name].__code__
+    try:
         yield
+    finally:
+        function.__code__ = before

@@ -21,7 +21,6 @@ from faults.schedules import SCHEDULES
 from faults.stateful import STATEFUL
 from faults.workers import WORKER_FAULTS
 from lastarm import loop
-from lastarm.events import Loss, Told
 from lastarm.policies import successive_halving
 from lastarm.policy import Rounds
 from lastarm.runners import batched, performer
@@ -54,9 +53,11 @@ def ties_by_arrival() -> Iterator[None]:
     def ranking(losses: Mapping[int, float]) -> list[int]:
         return sorted(losses, key=losses.__getitem__)
 
-    told = "for arm in self._losses if arm in self._round"
+    told = "vars(self).setdefault('_came', {})[arm] = self._asked[arm] = 0"
+    came = "for arm in vars(self).get('_came', ()) if arm in self._round and"
     with (
-        mutated(Rounds, "_resumed", "for arm in self._round if arm in self._losses", told),
+        mutated(Rounds, "tell", "self._asked[arm] = 0", told),
+        mutated(Rounds, "_resumed", "for arm in self._round if", came),
         patch.object(successive_halving, "ranking", ranking),
     ):
         yield
@@ -73,9 +74,9 @@ def on_the_wall() -> float:
     return time.time()
 
 
-def anything_is_healthy(event: Told) -> bool:
+def anything_is_healthy(loss: float) -> bool:
     """Even nan."""
-    return isinstance(event, Loss)
+    return True
 
 
 PLANTED_WORKERS: tuple[Planted, ...] = (
@@ -141,8 +142,14 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
         range(1),
     ),
     Planted(
+        "what is no Exception ends the search",
+        in_a_pull("except BaseException as error:", "except Exception as error:"),
+        LOSSES,
+        range(1),
+    ),
+    Planted(
         "nan is a rank like any other",
-        replaced("lastarm.policy", "is_healthy", anything_is_healthy),
+        replaced("lastarm.policy", "isfinite", anything_is_healthy),
         LOSSES,
         range(1),
     ),

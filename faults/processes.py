@@ -6,10 +6,14 @@ Bugs that are planted here are planted in them, too. One kind of child runs the 
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
@@ -24,6 +28,9 @@ from lastarm.trainers import RecordedCurves
 
 MARK = "LASTARM_FAULTS"
 SECONDS_FOR_ORPHANS = 5.0
+SECONDS_TO_HANG = 120.0  # which are too many, whatever else the machine does
+MOST_SAID = 4000
+SHARED = Path("/dev/shm")
 
 
 def forked(action: Callable[[], None]) -> int:
@@ -65,6 +72,64 @@ def _marked(wanted: bytes) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def outcome(act: Callable[[], str]) -> str:
+    """What a child says that does it. One that does not end is killed, and that is an error."""
+    heard, says = os.pipe()
+
+    def live() -> None:
+        os.close(heard)
+        os.write(says, act().encode()[:MOST_SAID])
+
+    child = forked(live)
+    os.close(says)
+    until = monotonic() + SECONDS_TO_HANG
+    said, ended = b"", False
+    while not ended and select.select([heard], [], [], max(0.0, until - monotonic()))[0]:
+        said += (told := os.read(heard, MOST_SAID))
+        ended = not told
+    os.close(heard)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert ended, f"no end within {SECONDS_TO_HANG:.0f} s"
+    code = os.waitstatus_to_exitcode(status)
+    assert code == 0, f"it ended with {code}, and said {said!r}"
+    return said.decode()
+
+
+def children(parent: int | None = None) -> set[int]:
+    """The children of a process, by default this one, that have not ended.
+
+    One that only waits to be buried has.
+    """
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, its_parent, *_ = file.read_text().rpartition(")")[2].split()
+            if int(its_parent) == (parent or os.getpid()) and state != "Z":
+                found.add(int(file.parent.name))
+    return found
+
+
+def in_shared_memory() -> set[str]:
+    """What is in shared memory and belongs to no process; other campaigns have folders there."""
+    if not SHARED.is_dir():
+        return set()
+    names = {path.name for path in SHARED.iterdir() if not path.name.startswith("lastarm-")}
+    for maps in Path("/proc").glob("[0-9]*/maps") if names else ():
+        with suppress(OSError):
+            used = maps.read_text()
+            names = {name for name in names if f"{SHARED}/{name}" not in used}
+    return names
+
+
+def settle_in(temporary: Path, mark: str) -> None:
+    """In a child: it and all that it starts have this mark, and their temporary files there."""
+    temporary.mkdir(exist_ok=True)
+    os.environ |= {"TMPDIR": str(temporary), MARK: mark}
+    tempfile.tempdir = None  # it may know another one
 
 
 CURVES = RecordedCurves(TABLE)

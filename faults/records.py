@@ -132,7 +132,9 @@ def machine() -> str:
 def shown(figures: Figures) -> str:
     """Figures in words."""
     return ", ".join(
-        f"{value:,.3g} {name}" if isinstance(value, float) else f"{value:,} {name}"
+        f"{value:.3g} {name}"
+        if isinstance(value, float) and value < 1000
+        else f"{value:,.0f} {name}"
         for name, value in figures.items()
     )
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from faults.campaign import SEARCHING, Campaign, Figures, replayable
-from faults.processes import MARK, orphans
+from faults.processes import MARK, children, orphans
 from lastarm import Configs, Processes, SuccessiveHalving, search
 from lastarm.events import Loss, Pull, Told
 from lastarm.runners import Arms
@@ -161,17 +161,6 @@ class Struck:
             self.slowest = max(self.slowest, late)
 
 
-def children() -> set[int]:
-    """The children of this process that have not ended; one that waits to be buried has."""
-    found = set()
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent, *_ = file.read_text().rpartition(")")[2].split()
-            if int(parent) == os.getpid() and state != "Z":
-                found.add(int(file.parent.name))
-    return found
-
-
 class Frail(Drifting):
     """Trains slowly, so that it can be struck half-way; obeys signals in its worker."""
 
@@ -225,7 +214,7 @@ def strike(number: int, deck: list[str], folder: Path, *, ailing: bool) -> Struc
 
     found = partial(search, space=ARMS, policy=HALVING, seed=number)
     serial = found(Drifting())
-    mark = f"workers of search {number}"
+    mark = f"workers of search {number} of {os.getpid()}"
     with patch.dict(os.environ, {MARK: mark}):
         journal = folder / f"{number}.jsonl" if number % 2 else None
         result = found(Frail(begun), runner=make, retries=retries, journal=journal)

@@ -1,0 +1,54 @@
+"""F24: bugs planted for the campaigns at the edges of a search: its files and its processes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from faults.planted import Planted, mutated
+from faults.second_user import KINDS, SECOND_USER
+from faults.vanishing import HARMS, VANISHING
+from lastarm.journal import Journal, file
+from lastarm.journal.disk import Folder
+from lastarm.journal.rescue import WrittenLines
+
+
+def one(attack: str) -> range:
+    """The number of an attack by a second user."""
+    number = list(KINDS).index(attack)
+    return range(number, number + 1)
+
+
+PLANTED_EDGES: tuple[Planted, ...] = (
+    Planted(
+        "the file of a journal is not compared with its name",
+        partial(
+            mutated, WrittenLines, "difference", "if lost := self.name_lost():", "if lost := '':"
+        ),
+        VANISHING,
+        range(len(HARMS)),
+    ),
+    Planted(
+        "what is rescued comes from the file",
+        partial(mutated, WrittenLines, "_save_in", "self._blocks()", "[self._path.read_bytes()]"),
+        VANISHING,
+        range(5, len(HARMS)),
+    ),
+    Planted(
+        "a journal that was changed is rescued, and the search goes on",
+        partial(mutated, Journal, "_require_same", "raise self._rescued(what)", "pass"),
+        VANISHING,
+        range(len(HARMS)),
+    ),
+    Planted(
+        "a new file is created where a link leads to",
+        partial(mutated, Folder, "create", " | os.O_EXCL | _CAREFULLY", ""),
+        SECOND_USER,
+        one("a link for .new"),
+    ),
+    Planted(
+        "a command is run whoever wrote it",
+        partial(mutated, file, "find", "is_ours(status) and closed", "True"),
+        SECOND_USER,
+        one("their journal resumed"),
+    ),
+)
