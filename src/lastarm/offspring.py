@@ -18,9 +18,10 @@ class ThisProcess:
     written, flushed or removed.
 
     >>> with ThisProcess():
-    ...     if os.fork() == 0:
+    ...     child = os.fork()
+    ...     if child == 0:
     ...         raise SystemExit(7)
-    >>> os.waitstatus_to_exitcode(os.wait()[1])
+    >>> os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     7
     """
 
