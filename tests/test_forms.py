@@ -559,6 +559,41 @@ def test_without_names_an_unknown_placeholder_is_refused_when_an_arm_begins() ->
         trainer.start(RATE, 0)
 
 
+PRINTS_ITS_WORDS = "import json, sys; print(json.dumps(dict(loss=1, a=sys.argv[1:])))"
+ECHO = [sys.executable, "-c", PRINTS_ITS_WORDS]
+
+
+@pytest.mark.parametrize(
+    ("words", "without", "having"),
+    [
+        (["--C={C?}", "x"], ["x"], ["--C=2", "x"]),
+        (["--C", "{C?}", "x"], ["x"], ["--C", "2", "x"]),
+        (["-C", "{C?}"], [], ["-C", "2"]),
+        (["--verbose", "{C?}"], ["--verbose"], ["--verbose", "2"]),
+        (["--rate", "{rate}{C?}"], ["--rate"], ["--rate", "0.52"]),
+        (["{C?}"], [], ["2"]),
+    ],
+)
+def test_an_argument_is_left_out_where_the_config_has_no_such_value(
+    words: list[str], without: list[str], having: list[str]
+) -> None:
+    trainer = Program([*ECHO, *words], names=["rate", "C"])
+    for config, seen in ({"rate": 0.5}, without), ({"rate": 0.5, "C": 2}, having):
+        assert trainer.loss(trainer.train(trainer.start(config, 0), 1))["a"] == seen
+
+
+def test_an_option_with_a_dash_is_left_out_with_its_value() -> None:
+    trainer = Program([*ECHO, "--max-depth", "{max_depth?}"], names=["max_depth"])
+    assert trainer.loss(trainer.train(trainer.start({}, 0), 1))["a"] == []
+
+
+def test_a_program_cannot_be_left_out_nor_a_name_that_no_config_has() -> None:
+    with refused("argv", ["{C?}"]):
+        Program(["{C?}"], ["C"])
+    with refused("argv", [*ECHO, "{D?}"]):
+        Program([*ECHO, "{D?}"], ["C"])
+
+
 def running(pid: int) -> bool:
     """Whether it runs: an orphan that has ended may wait for an init that never asks."""
     try:

@@ -49,6 +49,18 @@ def test_printed_it_is_a_table(result: Any) -> None:
     assert "\x1b" not in str(result)
 
 
+def test_printed_it_has_the_settings_of_every_branch_of_its_space() -> None:
+    branches = [{"x": Uniform(0, 1), "C": 1.5}, {"x": Uniform(2, 3), "depth": 4}]
+
+    def falling(config: Config) -> Iterator[float]:
+        yield from (config["x"] + 1 / level for level in range(1, 99))
+
+    result = search(falling, branches, arms=8, budget=96)
+    assert {len(config) for config in result.configs} == {2}
+    (heading,) = (line for line in str(result).splitlines() if line.split()[:1] == ["arm"])
+    assert {"x", "C", "depth"} <= set(heading.split())
+
+
 def test_it_can_be_had_as_a_dataframe(result: Any) -> None:
     frame = result.to_dataframe()
     assert list(frame.columns) == ["arm", "x", "kind", "pulls", "loss", "error"]

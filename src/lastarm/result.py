@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
+MOST_LOOKED_AT = 1000  # arms, for the names of their settings
 
 
 def _report(part: str) -> Any:
@@ -353,7 +354,9 @@ class Result:
             self.standings(),
             key=lambda at: (at.arm != self.arm, -at.pulls * (at.loss < inf), at.loss, at.arm),
         )
-        names = list(self.configs[ranked[0].arm]) if ranked and self.configs else []
+        # Arms of a conditional space have other settings than the best one.
+        some = ranked[:MOST_LOOKED_AT] if self.configs else []
+        names = list(dict.fromkeys(name for at in some for name in self.configs[at.arm]))
         names, unnamed = names[:MOST_SETTINGS], len(names[MOST_SETTINGS:])
         rows = [["arm", "pulls", "loss", *(clean(name, MOST_SIGNS) for name in names)]] + [
             [

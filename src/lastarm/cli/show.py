@@ -22,10 +22,9 @@ from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.plain import clean, counted
 from lastarm.report.next_steps import next_steps
-from lastarm.result import Result
+from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
 
 EVERY = 1.0  # seconds between two looks at a running search
-MOST_SETTINGS, MOST_SIGNS = 40, 200  # that a table has room for
 
 
 @click.command()
@@ -132,11 +131,12 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
 
 
 def _arms(result: Result, top: int) -> Table:
-    best = sorted(
+    ranked = sorted(
         (arm for arm in result.curves if arm not in result.failures),
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
-    )[:top]
-    every = list(dict.fromkeys(name for arm in best for name in result.configs[arm]))
+    )
+    best, some = ranked[:top], ranked[:MOST_LOOKED_AT]  # others may have other settings
+    every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
     table = display.table("arm", "pulls", "loss", no_wrap=True)
     for name in names:  # a number that is cut off is another number

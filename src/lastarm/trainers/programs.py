@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -80,6 +81,8 @@ class Program:
       config, `{upto}` for its pulls in all, `{pulls}` for how many of them are new, `{seed}` for
       its seed, and `{state}` for its own folder, in which the program finds what it left there;
       the folder's path may change. Write `{{` and `}}` for literal braces. No shell is involved.
+      An argument with `{name?}` is left out for an arm whose config has no such value, and so is
+      an option of that name before it: `--rate {rate?}`.
     - `names`: the names of the parameters, to check the placeholders at once. Left out, they are
       checked when an arm begins.
 
@@ -109,30 +112,38 @@ class Program:
         except TypeError as error:
             raise InvalidArgument.of("argv", argv, str(error), "Use a list of strings") from None
         placeholders = [name for argument in self.argv for _, name in _pieces(argument)]
-        self._names = [name for name in placeholders if name is not None]
+        self._names = [name.removesuffix("?") for name in placeholders if name is not None]
+        self._needed = [name for name in placeholders if name is not None and name[-1:] != "?"]
         if names is not None:
-            self._check(names)
+            self._check(names, self._names)
         first = _pieces(self.argv[0])
+        if any(name and name.endswith("?") for _, name in first):
+            rule = "the program itself cannot be left out"
+            raise InvalidArgument.of("argv", argv, rule, "Use ? only in its arguments")
         program = "".join(text for text, _ in first)
         if all(name is None for _, name in first) and shutil.which(program) is None:
             rule = f"the program {program!r} cannot be found, or is not executable"
             way_out = "Use the path of an executable file, such as './train', or one on the PATH"
             raise InvalidArgument.of("argv", argv, rule, way_out)
 
-    def _check(self, names: Collection[str]) -> None:
+    def _check(self, names: Collection[str], used: Collection[str]) -> None:
         known = [*names, *RESERVED]
         if clashing := sorted(set(names) & set(RESERVED)):
             name = clashing[0]
             rule = f"{{{name}}} stands for {RESERVED[name]}"
             raise InvalidArgument.of(name, names, rule, "Use another name for the parameter")
-        if unknown := [name for name in self._names if name not in known]:
-            use = f"Use {', '.join(known)} in braces, or write {{{{ and }}}} for literal braces"
-            way_out = did_you_mean(unknown[0], known) + use
-            raise InvalidArgument.of("argv", self.argv, f"{{{unknown[0]}}} is not known", way_out)
+        if unknown := [name for name in used if name not in known]:
+            name = unknown[0]
+            use = (
+                f"Use {', '.join(known)} in braces, {{{name}?}} if only some configs have it, or "
+                "{{ and }} for literal braces"
+            )
+            way_out = did_you_mean(name, known) + use
+            raise InvalidArgument.of("argv", self.argv, f"{{{name}}} is not known", way_out)
 
     def start(self, config: Config, seed: int) -> ArmFolder:
         """A new arm, with an empty folder."""
-        self._check(config)
+        self._check(config, self._needed)
         values = {name: _written(value) for name, value in config.items()}
         folder = ArmFolder(values | {"seed": str(seed)})
         folder.path.mkdir()
@@ -143,11 +154,7 @@ class Program:
         after = ArmFolder(state.values, state.pulls + pulls)
         shutil.copytree(state.path, after.path, symlinks=True)
         now = {"pulls": str(pulls), "upto": str(after.pulls), "state": str(after.path)}
-        values = after.values | now
-        argv = [
-            "".join(text if name is None else text + values[name] for text, name in _pieces(part))
-            for part in self.argv
-        ]
+        argv = self._filled(after.values | now)
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             code = _run(argv, output, errors)
             after.said, complaints = _last_line(_tail(output)), _tail(errors)
@@ -160,6 +167,23 @@ class Program:
             raise
         _make_links_relative(after.path)
         return after
+
+    def _filled(self, values: Mapping[str, str]) -> list[str]:
+        """The command with these values, without what is left out where one is missing."""
+        argv: list[str] = []
+        for part in self.argv:
+            pieces = [(text, name and name.removesuffix("?")) for text, name in _pieces(part)]
+            names = [name for _, name in pieces if name]
+            if all(name in values for name in names):
+                argv.append(
+                    "".join(text + values[name] if name else text for text, name in pieces)
+                )
+            elif part == f"{{{names[0]}?}}" and re.sub("^--?", "", argv[-1]) in (
+                names[0],
+                names[0].replace("_", "-"),
+            ):
+                argv.pop()
+        return argv
 
     def loss(self, state: ArmFolder) -> Any:
         """The loss that the program printed."""
