@@ -24,7 +24,7 @@ from lastarm import (
     TimedHalving,
     search,
 )
-from lastarm.errors import BudgetTooSmall
+from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.events import Event
 from lastarm.policies.envelope_halving import Falls
 from lastarm.policies.parts.expectation import CHOSEN, expected_rank, variance_left
@@ -260,3 +260,96 @@ def test_by_its_name_a_timed_search_takes_the_seconds_for_its_budget() -> None:
     assert found.policy["seconds"] == 40
     assert found.complete
     assert 30 < found.spent.train_seconds + found.spent.loss_seconds <= 40
+
+
+# Only seconds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds_per_look", [0.0, 1.0, 20.0])
+@pytest.mark.parametrize("seconds", [60.0, 150.0, 1000.0])
+def test_without_a_budget_the_seconds_are_spent_and_not_exceeded(
+    seconds: float, seconds_per_look: float
+) -> None:
+    seen: list[Loss] = []
+    spent = timed(
+        seconds_per_look,
+        TimedHalving(40, seconds=seconds),
+        on_event=lambda event: seen.append(event) if isinstance(event, Loss) else None,
+    ).spent
+    assert 0.7 * seconds < spent.train_seconds + spent.loss_seconds <= seconds
+    first = [loss.work for loss in seen if loss.pull.upto == 1]
+    assert sum(work.train_seconds + work.loss_seconds for work in first) <= max(
+        seconds / 3, 2.0 + seconds_per_look
+    )
+
+
+def test_as_many_arms_are_drawn_as_fit_into_a_third_of_the_time() -> None:
+    tried = {
+        seconds: len(timed(1.0, TimedHalving(40, seconds=seconds)).curves)
+        for seconds in (9.0, 27.0, 90.0, 10**4)
+    }
+    assert tried == {9.0: 1, 27.0: 3, 90.0: 10, 10**4: 40}
+
+
+def test_a_search_that_has_only_seconds_needs_neither_arms_nor_a_budget() -> None:
+    table = RecordedCurves([[0.5 + row / 100] * 9 for row in range(8)])
+    rows = [{"row": row} for row in range(8)]
+    cluster = partial(Simulated, workers=2, seconds_per_look=1.0)
+    found = search(table, rows, seconds=60, runner=cluster)
+    assert (found.policy["name"], found.policy["arms"]) == ("timed-halving", 8)
+    assert not {"budget", "max_pulls"} & found.policy.keys(), "they were left out"
+    assert (found.complete, found.stopped_by, found.budget) == (True, "seconds", None)
+    assert (found.arm, found.never_tried) == (0, 0)
+
+
+def test_if_every_arm_has_had_its_pulls_it_was_not_the_time_that_ended_it() -> None:
+    found = timed(1.0, TimedHalving(40, max_pulls=3, seconds=10**6))
+    assert {curve[-1][0] for curve in found.curves.values()} == {3}
+    assert (found.complete, found.stopped_by) == (True, None)
+
+
+def test_workers_have_the_seconds_each() -> None:
+    one, three = (timed(1.0, TimedHalving(40, seconds=90, at_once=n)).spent for n in (1, 3))
+    assert 2.5 * one.train_seconds < three.train_seconds
+
+
+def test_a_search_that_has_only_seconds_goes_on_from_its_journal(tmp_path: Path) -> None:
+    policy = TimedHalving(40, seconds=200)
+    whole = timed(7.0, policy)
+    for cut in (1, 4, 30):
+        seen: list[Event] = []
+
+        def leave(event: Event, cut: int = cut, seen: list[Event] = seen) -> None:
+            seen.append(event)
+            if len(seen) == cut:
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            timed(7.0, policy, journal=tmp_path / f"{cut}.jsonl", on_event=leave)
+        again = timed(7.0, policy, journal=tmp_path / f"{cut}.jsonl")
+        assert (again.complete, again.digest) == (True, whole.digest)
+
+
+def test_arms_that_fail_leave_room_for_others_until_all_have_failed() -> None:
+    policy = TimedHalving(6, seconds=100)
+    while pulls := policy.ask(6):
+        for pull in pulls:
+            policy.tell(Failure(pull, "it fails"))
+    assert (policy.finished, policy.recommendation) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"), [({}, "budget"), ({"budget": 9, "seconds": 9}, "max_pulls")]
+)
+def test_what_timed_halving_cannot_do_without_is_named(
+    numbers: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        TimedHalving(4, **numbers)
+    assert refusal.value.argument == missing
+
+
+def test_a_limit_of_time_is_told_with_the_arms_that_were_never_tried() -> None:
+    found = timed(1.0, HorizonHalving(40, 10**6, 30), seconds=1e-9)
+    assert (found.complete, found.stopped_by) == (False, "seconds")
+    assert found.never_tried == 40

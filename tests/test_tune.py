@@ -291,6 +291,15 @@ def test_timed_halving_plans_for_its_seconds_and_comes_to_its_end(
     assert opened.policy["seconds"] == 0.000001
 
 
+def test_with_only_seconds_neither_arms_nor_a_budget_are_needed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("tune", "--param", "step=log:0.01:1", "--max-pulls", "2", "--seconds", "60")
+    found = asked(capsys, *words, f"{os.environ['TRAINED']}:root")
+    assert (found["policy"], found["budget"], found["complete"]) == ("timed-halving", None, True)
+    assert found["arm"] is not None
+
+
 def test_a_journal_that_others_may_write_to_is_not_executed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
@@ -91,14 +91,14 @@ class Result:
     """Whether losses are the negatives of what the trainer gave."""
     state: Any = field(repr=False, default=None)
     """The trained state of the recommended arm, or None where it is not at hand."""
-    stopped_by: int | None = None
-    """The number of the signal that stopped the search."""
+    stopped_by: int | Literal["seconds"] | None = None
+    """What stopped the search: the number of a signal, or "seconds" if its time was over."""
     journal: str | None = None
     """The path of the journal."""
     utilisation: Utilisation | None = None
     """How busy the workers of this session were; None if nothing was performed in it."""
     budget: int | None = None
-    """The largest budget that the search was given."""
+    """The largest budget that the search was given; None if it had only seconds."""
     stretches: Sequence[Stretch] = field(repr=False, default=())
     """With a journal: what the search came to with each of its budgets."""
 
@@ -190,6 +190,17 @@ class Result:
             budget=stretches[-1].budget if stretches else budget,
             **known,
         )
+
+    @property
+    def never_tried(self) -> int:
+        """How many of the arms that were asked for have not been looked at, nor failed.
+
+        If `arms` was left out, there are none of these.
+        """
+        arms = self.policy.get("arms")
+        if not isinstance(arms, int) or self.policy.get("open_ended"):
+            return 0
+        return max(0, arms - len(self.curves.keys() | self.failures.keys()))
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
@@ -372,6 +383,10 @@ class Result:
         more += [f"… and {unnamed:,} more settings, in `configs`"] if unnamed else []
         more += self.remarks()
         if not self.complete:
+            if self.never_tried:
+                more.append(
+                    f"Of {self.policy['arms']:,} arms, {self.never_tried:,} were never tried."
+                )
             how = "It has no journal, so running it again starts over."
             if self.journal is not None:
                 how = f"Run the same again, with the journal {self.journal}, to resume it."

@@ -32,7 +32,7 @@ from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, drawn
+from lastarm.space import Space, domains, drawn, size
 from lastarm.trainers import (
     AnyTrainer,
     Config,
@@ -91,8 +91,9 @@ def search(
     :param space: what may vary: hyperparameters and their domains.
     :param policy: what decides: a policy such as Hyperband(arms=64, budget=4096, max_pulls=81), or
         the name of one. Left out, it is `HorizonHalving` if `max_pulls` is given, else the paper's
-        `SuccessiveHalving`.
-    :param arms: how many configs to draw.
+        `SuccessiveHalving`; with `seconds` and no budget, it is `TimedHalving`.
+    :param arms: how many configs to draw. With `seconds` and no budget it may be left out: then as
+        many are drawn as there is time for.
     :param budget: the total of pulls over all arms. It is never exceeded.
     :param max_pulls: the most pulls that one arm is worth, if that is known.
     :param runner: what performs pulls: "serial", "processes", "batched", "ray", a Dask client, or
@@ -106,7 +107,8 @@ def search(
     :param seed: what all randomness is derived from.
     :param sampler: what chooses later configs by the losses of earlier ones, such as `Forest()`.
         Left out, all are drawn at random.
-    :param seconds: stop after this time. The policy "timed-halving" takes it as its budget.
+    :param seconds: stop after this time. Without a budget it is the budget: the search measures
+        what pulls and looks take, and plans to use this time well.
     :param pull_seconds: a pull that takes longer has failed (for worker processes).
     :param retries: how many times a failed pull is tried again before its arm is out.
     :param switch_seconds: how long it takes to move a state to another worker; left out, it is
@@ -133,7 +135,9 @@ def search(
     how = Maximized(how) if maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
-    policy, limit = choose(policy, numbers, seed=seed, seconds=seconds)
+    policy, limit = choose(policy, numbers, seed=seed, seconds=seconds, workers=workers)
+    if getattr(policy, "open_ended", False):
+        policy = fresh(policy, arms=min(policy.arms, size(space) or policy.arms))
     make_runner = chosen_runner(
         runner,
         workers,
@@ -307,10 +311,10 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         space=domains(prepared.space),
         maximized=prepared.maximize,
         state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
-        stopped_by=None if policy.finished else begun.stop.signal,
+        stopped_by=_stopped_by(policy, begun.stop),
         journal=str(begun.journal.path) if isinstance(begun.journal, Journal) else None,
         utilisation=begun.sheet.utilisation,
-        budget=policy.budget,
+        budget=None if getattr(policy, "has_no_budget", False) else policy.budget,
     )
 
 
@@ -364,6 +368,13 @@ def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
         for upto, loss in curve
     )
     return Pull(arm, upto)
+
+
+def _stopped_by(policy: Policy, stop: Stop) -> int | Literal["seconds"] | None:
+    """What ended the search before the policy had nothing left to do."""
+    if policy.finished:
+        return "seconds" if getattr(policy, "out_of_time", False) else None
+    return stop.signal or ("seconds" if stop() else None)
 
 
 def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> tuple[Closed, Any]:

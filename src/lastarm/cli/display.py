@@ -80,10 +80,8 @@ def answer(result: Result, number: Callable[[int], int] = int, longest: float = 
             f"Recommended: [bold]arm {number(result.arm)}[/], loss [bold]{result.loss:.6g}[/]"
             f"{test}, after {level:,} pulls."
         )
-    say(
-        f"Spent: {spent.pulls:,} pulls of a budget of {result.budget:,}, {spent.observations:,} "
-        "looks at a loss."
-    )
+    of_all = f" of a budget of {result.budget:,}" if result.budget else ""
+    say(f"Spent: {spent.pulls:,} pulls{of_all}, {spent.observations:,} looks at a loss.")
     if spent.moving:
         say(f"{spent.moving}.")
     if spent.repeated:
@@ -100,6 +98,11 @@ def answer(result: Result, number: Callable[[int], int] = int, longest: float = 
     if result.failures:
         error = next(iter(result.failures.values())).error
         say(f"{len(result.failures):,} arms failed, the first with: {escape(plain(error))}")
+
+
+def exit_code(stopped_by: int | str | None) -> int:
+    """What a shell is told of a search: 128 and the signal that stopped it, else 0."""
+    return 128 + stopped_by if isinstance(stopped_by, int) else 0
 
 
 def settings(config: Config) -> None:

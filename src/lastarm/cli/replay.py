@@ -82,7 +82,7 @@ def replay(
             display.print_json({"budget": options["budget"], "policies": found})
         else:
             print_comparison(found, table, options["budget"])
-        return 128 + stopped_by if stopped_by else 0
+        return display.exit_code(stopped_by)
     chosen = table.policy(policy, **options)
     played = table.play(chosen, journal)
     result = played.result
@@ -98,7 +98,7 @@ def replay(
             display.stopped(journal)
         if with_audit:
             print_audit(audited(played, table))
-    return 128 + result.stopped_by if result.stopped_by and not result.complete else 0
+    return 0 if result.complete else display.exit_code(result.stopped_by)
 
 
 # The table, and a policy played on it ---------------------------------------------------------
@@ -231,7 +231,7 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
             found.append({"policy": name, "error": str(error)})
             failed += [error] if isinstance(error, AllArmsFailed) else []
             continue
-        if result.stopped_by:
+        if isinstance(result.stopped_by, int):
             return found, result.stopped_by
         assert result.arm is not None
         curves = table.curves.losses[rows]

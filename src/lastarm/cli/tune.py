@@ -71,7 +71,9 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 @click.option(
     "--param", "parameters", multiple=True, metavar="NAME=DOMAIN", help="One thing that may vary."
 )
-@whole_option("--arms", help="How many settings to draw.")
+@whole_option(
+    "--arms", help="How many settings to draw; with only --seconds, as many as there is time for."
+)
 @policy_options
 @seed_option
 @click.option(
@@ -92,7 +94,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
 )
 @seconds_option(
-    "--seconds", help="Stop after S seconds; timed-halving plans for S seconds of work."
+    "--seconds", help="Stop after S seconds. Without --budget, plan for S seconds of work."
 )
 @seconds_option("--pull-seconds", help="A pull that takes longer fails.")
 @seconds_option(
@@ -137,7 +139,11 @@ def tune(
     space, include = space_of(space_path, parameters)
     numbers = {name: options.pop(name) for name in POLICY_ARGUMENTS}
     chosen, options["seconds"] = by_options(
-        policy, numbers, seed=options["seed"], seconds=options["seconds"]
+        policy,
+        numbers,
+        seed=options["seed"],
+        seconds=options["seconds"],
+        workers=options["workers"],
     )
     with _only_the_answer() if as_json else nullcontext():
         result = search(
@@ -161,7 +167,7 @@ def tune(
         if not result.complete:
             display.stopped(options["journal"])
     code = 0 if output is None else _put(result.state, output)
-    return 128 + result.stopped_by if result.stopped_by else code
+    return display.exit_code(result.stopped_by) or code
 
 
 def _require_free(output: str, program: list[str] | None) -> None:

@@ -34,9 +34,13 @@ def horizon_halving(
     eta: Fraction,
     purse: Purse,
     choice: Choice = lowest_losses,
+    at: int = 0,
 ) -> Algorithm:
-    """Plan all rungs to come with what is left, play the first of them, then plan again."""
-    S, R, pulls, looks = list(arms), 0, 0, 0
+    """Plan all rungs to come with what is left, play the first of them, then plan again.
+
+    The arms have had `at` pulls. If that is more than none, the best of them comes first.
+    """
+    S, R, pulls, looks = list(arms), at, 0, 0
     while True:
         left, look_cost = purse(pulls, looks)
         sizes = entering(len(S), eta)

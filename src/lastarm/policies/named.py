@@ -12,6 +12,7 @@ from lastarm.policies import POLICIES
 from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.budgeted import Budgeted, Facts
 from lastarm.policies.successive_halving import SuccessiveHalving
+from lastarm.policies.timed_halving import MOST_DRAWN, TimedHalving
 from lastarm.policy import Policy
 
 MOST_ARMS = 10**5  # of a header, which may claim any number of them
@@ -30,16 +31,21 @@ def choose(
     *,
     seed: int | None = None,
     seconds: float | None = None,
+    workers: int | None = None,
     suggested: Mapping[str, Any] | None = None,
     spelled: Callable[[str], str] = str,
 ) -> Chosen:
     """The policy that was asked for. All who take names or numbers have it chosen here.
 
-    - `policy`: its name; None for `SuccessiveHalving`, or for `HorizonHalving` if `max_pulls` is
-      among the numbers; or a policy with numbers of its own, beside which none may be given.
+    - `policy`: its name; None for `SuccessiveHalving`, for `HorizonHalving` if `max_pulls` is
+      among the numbers, or for `TimedHalving` if there are `seconds` and no `budget`; or a policy
+      with numbers of its own, beside which none may be given.
     - `numbers`: those that were given, such as `arms` and `budget`; None is one left out.
     - `seed`: for a policy that draws.
-    - `seconds`: how long to search. A policy that plans for them gets them, and is not stopped.
+    - `seconds`: how long to search. A policy that plans for them gets them, and is not stopped
+      unless they are its only budget.
+    - `workers`: how many pulls are performed at the same time, which is how often a second of a
+      search without a budget can be used.
     - `suggested`: numbers for a policy that takes them, where they were left out.
     - `spelled`: how the user writes the name of a number.
 
@@ -49,11 +55,18 @@ def choose(
     Chosen(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
     """
     given = {name: number for name, number in numbers.items() if number is not None}
+    stop_after = seconds
     if isinstance(policy, str | None):
-        name = name_of(policy, given.get("max_pulls"))
+        only_seconds = seconds is not None and "budget" not in {**given, **(suggested or {})}
+        name = TimedHalving.name if policy is None and only_seconds else ""
+        name = name or name_of(policy, given.get("max_pulls"))
         known = {"seed": seed, "seconds": seconds, **(suggested or {})}
+        if name == TimedHalving.name and only_seconds:
+            known |= {"at_once": workers or 1}
+            known |= {} if "arms" in given else {"arms": MOST_DRAWN, "open_ended": True}
+        else:
+            stop_after = None if takes(name, "seconds") else seconds
         known = {key: value for key, value in known.items() if takes(name, key)}
-        seconds = None if "seconds" in known else seconds
         policy = make_policy(name, known | given, spelled)
     else:
         _require_policy(policy)
@@ -66,7 +79,7 @@ def choose(
                 argument=argument,
                 given=number,
             )
-    return Chosen(policy, time_limit("seconds", seconds, "how long to search"))
+    return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
 
 
 def _require_policy(policy: Any) -> None:
