@@ -1,7 +1,9 @@
 """What all tests need of the process that they run in."""
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("lastarm")
+
+# The tests, and what they start, have a secret of their own: nothing is put into the user's home.
+SECRET = tempfile.mkdtemp(prefix="lastarm-tests-")
+os.environ["LASTARM_KEY_FILE"] = os.path.join(SECRET, "key")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and with them every
 # process that they start; the tests of Ctrl-C want to be heard.
@@ -46,6 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first."""
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
+def pytest_unconfigure() -> None:
+    """Remove the secret."""
+    shutil.rmtree(SECRET, ignore_errors=True)
 
 
 @pytest.fixture

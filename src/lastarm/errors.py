@@ -319,6 +319,19 @@ class NotOwnFile(JournalError):
         )
 
 
+class KeyNotSafe(JournalError):
+    """The file with this user's secret may be known to others, or be another user's."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"the key file {path} is not used, because {why}. It holds the secret that seals "
+            "journals and states as yours, so it is a file of this user that others can neither "
+            "read nor write. Remove it if others may have read it, and another one is made. Else "
+            "run chmod 600 on it, or name another file by LASTARM_KEY_FILE.",
+            path=path,
+        )
+
+
 class CheckpointNotWritten(JournalError):
     """The disk refused a state. The search stops before its loss counts, and can be resumed."""
 
@@ -341,6 +354,37 @@ class CheckpointReplaced(LastarmWarning):
         self.path, self.arm = path, arm
         super().__init__(
             f"the checkpoint {path} was missing or damaged, so arm {arm} was trained again"
+        )
+
+
+class StatesNotTrusted(LastarmWarning):
+    """States of a journal have no seal of this user, so they are not loaded.
+
+    `path` is their folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"states in {path} have no seal of this user, as when a journal comes from another "
+            "machine. Loading a state may run code in it, so they are not loaded. Their arms are "
+            "trained again, to the same answer. If you trust their source, stop this search and "
+            "run it with checkpoints=Checkpoints(trust=True), or with --trust-states"
+        )
+
+
+class NothingSealed(LastarmWarning):
+    """No secret of this user can be kept, so the journal at `path` and its states have no seals.
+
+    `why` says what is in the way.
+    """
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"no secret can be kept ({why}), so what this search writes to {path} is not sealed. "
+            "Commands are run and states are loaded if their files are this user's and closed to "
+            "others, wherever they come from. Name a file for the secret by LASTARM_KEY_FILE"
         )
 
 

@@ -57,10 +57,14 @@ class Work(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """A checkpoint: the file of an arm's state after a pull has this sha256 and this size."""
+    """A checkpoint: the file of an arm's state after a pull has this sha256 and this size.
+
+    With a journal, the `seal` says which user's search has saved it: see `journal.seals`.
+    """
 
     digest: str
     size: int
+    seal: str = ""
 
 
 class Loss(NamedTuple):  # a tuple, because a policy may be told a million of them
@@ -93,7 +97,8 @@ class Opened:
     """A search began: all that decides its answer, and how to run it again.
 
     `seed`, `policy`, `space` and `trainer` identify the search. `versions`, the `command` and the
-    `folder` in which it was given are for people.
+    `folder` in which it was given are for people. The journal adds an `identity` of its own and a
+    `seal`, which says which user's search has written it: see `journal.seals`.
     """
 
     seed: int
@@ -103,6 +108,8 @@ class Opened:
     versions: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     folder: str = ""
+    identity: str = field(default="", compare=False, repr=False)
+    seal: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

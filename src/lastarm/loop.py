@@ -93,7 +93,9 @@ def run(
                 continue
             del started[came.pull]
             turns.learn(came)
-            result = _judged(came, lost, retries) if isinstance(came, Failure) else came
+            result = journal.sealed(
+                _judged(came, lost, retries) if isinstance(came, Failure) else came
+            )
             known.append(result)
             journal.append(result)
         if known:

@@ -240,7 +240,9 @@ def _begin(
     )
     if kept := prepared.checkpoints:
         best = prepared.recommend == "best"
-        index = stack.enter_context(kept.opened(prepared.trainer, prepared.journal, best=best))
+        index = stack.enter_context(
+            kept.opened(prepared.trainer, prepared.journal, best=best, seals=journal.seals)
+        )
         always = prepared.journal is not None or best
         states = replace(states, index=index, memory=kept.memory, always=always)
     runner = stack.enter_context(closing(prepared.make_runner(states)))

@@ -157,13 +157,13 @@ class StateFolder:
                 status = os.fstat(own.fileno())
                 if not is_ours(status):
                     raise CheckpointLost("others may have written to it")
-                if Saved(self._digest(own), status.st_size) != saved:
+                if (self._digest(own), status.st_size) != (saved.digest, saved.size):
                     raise CheckpointLost("it is not what was saved")
                 if hasattr(self._trainer, "save"):
                     # It opens the file once more, by its name, which must lead to the same.
                     if not is_ours(folder.status):
                         raise CheckpointLost("others may write to its folder")
-                    return self._trainer.load(file)
+                    return self._trainer.load(folder.path_of(file.name))
                 own.seek(0)
                 return _unpickled(own)
         except (CheckpointLost, KeyboardInterrupt):

@@ -20,8 +20,10 @@ from lastarm.errors import (
     CheckpointNotWritten,
     CheckpointReplaced,
     InvalidArgument,
+    StatesNotTrusted,
 )
 from lastarm.events import Event, Failure, Loss, Pull, Saved
+from lastarm.journal.seals import Seals
 from lastarm.plain import fingerprint
 
 
@@ -36,15 +38,22 @@ class Checkpoints:
       journal, in a temporary folder
     - `memory`: bytes of states that are kept in memory, by all workers of this machine together
     - `disk`: bytes of states that are kept on the disk
+    - `trust`: whether states that came with a journal from elsewhere are loaded. Loading may run
+      code in them. By default, only states that searches of this user have saved are loaded, and
+      other arms are trained again
     """
 
     folder: str | Path | None = None
     memory: int = 2**30
     disk: int = 2**35
+    trust: bool = False
 
     def __post_init__(self) -> None:
         whole_number("memory", self.memory, 0, "how many bytes of states are kept in memory")
         whole_number("disk", self.disk, 0, "how many bytes of states are kept on the disk")
+        if not isinstance(self.trust, bool):
+            rule = "it says whether states from elsewhere are loaded"
+            raise InvalidArgument.of("trust", self.trust, rule, "Use True or False")
 
     @classmethod
     def of(cls, given: Checkpoints | str | Path | bool) -> Checkpoints | None:
@@ -59,16 +68,26 @@ class Checkpoints:
 
     @contextmanager
     def opened(
-        self, trainer: Any, journal: str | Path | None, *, best: bool = False
+        self,
+        trainer: Any,
+        journal: str | Path | None,
+        *,
+        best: bool = False,
+        seals: Seals | None = None,
     ) -> Iterator[Index]:
-        """Within, the states of a search; with `best`, also those with an arm's lowest loss."""
+        """Within, the states of a search; with `best`, also those with an arm's lowest loss.
+
+        Of a journal with `seals`, only what these vouch for is loaded.
+        """
         place = None if self.folder is None else Path(os.path.realpath(self.folder))
         if journal is not None:
             beside = Path(os.path.realpath(journal))
             path = beside.with_name(f"{beside.name}.states")
             if place:  # where states of other searches may be, with journals of the same name
                 path = place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"
-            index = Index(StateFolder(path, trainer, durable=True), disk=self.disk, best=best)
+            folder = StateFolder(path, trainer, durable=True)
+            judge = None if self.trust else seals
+            index = Index(folder, disk=self.disk, best=best, seals=judge)
             yield index
             index.sweep()
             return
@@ -88,13 +107,18 @@ class Index:
     """Which states are in the folder: a fold of the events, like all that is known of a search.
 
     Of each arm the latest state is kept, and with `best` the one with the lowest loss, too.
-    Together they take at most `disk` bytes.
+    Together they take at most `disk` bytes. States that the `seals` do not vouch for are kept like
+    others, but never loaded, nor is a worker told of them. The first that is asked for gives a
+    warning.
     """
 
-    def __init__(self, folder: StateFolder, *, disk: int, best: bool = False) -> None:
+    def __init__(
+        self, folder: StateFolder, *, disk: int, best: bool = False, seals: Seals | None = None
+    ) -> None:
         self.folder = folder
         self.disk = disk
         self._best = best
+        self._seals, self._warned = seals, False
         self._saved: dict[int, dict[int, tuple[float, Saved]]] = {}  # arm → level → loss, file
         self._size = 0
         # A heap of level, -rank of the loss, -arm; also of states that were removed since.
@@ -102,18 +126,30 @@ class Index:
         self._expected: dict[int, int] = {}  # arm → the level that its next pull starts from
 
     def latest(self, arm: int) -> tuple[int, Saved] | None:
-        """The furthest level of the arm that has a file, and the file."""
-        levels = self._saved.get(arm)
-        if not levels:
-            return None
-        self._expected[arm] = max(levels)
-        return max(levels), levels[max(levels)][1]
+        """The furthest level of the arm that has a file which may be loaded, and the file."""
+        levels = self._saved.get(arm, {})
+        for level in sorted(levels, reverse=True):
+            saved = levels[level][1]
+            if self._may_load(Pull(arm, level), saved):
+                self._expected[arm] = level
+                return level, saved
+        return None
 
     def load(self, pull: Pull) -> Any:
         """The state of an arm at a level, or None if it is not there."""
         entry = self._saved.get(pull.arm, {}).get(pull.upto)
-        with suppress(CheckpointLost):
-            return self.folder.load(pull, entry[1]) if entry else None
+        if entry and self._may_load(pull, entry[1]):
+            with suppress(CheckpointLost):
+                return self.folder.load(pull, entry[1])
+        return None
+
+    def _may_load(self, pull: Pull, saved: Saved) -> bool:
+        if self._seals is None or self._seals.vouch_for(pull, saved):
+            return True
+        if not self._warned:
+            self._warned = True
+            warnings.warn(StatesNotTrusted(self.folder.path), stacklevel=4)
+        return False
 
     def add(self, event: Event) -> None:
         """Account for one event that counts, and delete what is not needed any more."""

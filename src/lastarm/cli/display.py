@@ -10,6 +10,7 @@ from math import inf, isfinite
 from statistics import median
 from typing import Any
 
+import click
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -123,6 +124,17 @@ def stopped(journal: str | None) -> None:
 def note(sentence: str) -> None:
     """Print a sentence on standard error, beside the answer."""
     print(sentence, file=sys.stderr)
+
+
+def can_ask() -> bool:
+    """Whether a person sits at a terminal, and reads what is noted."""
+    streams = (sys.stdin, sys.stderr)
+    return all(stream and not stream.closed and stream.isatty() for stream in streams)
+
+
+def asked(question: str) -> bool:
+    """Whether a person says yes; no, where none can be asked."""
+    return can_ask() and click.confirm(plain(question), err=True)
 
 
 def say(sentence: str) -> None:

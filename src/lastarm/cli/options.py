@@ -33,6 +33,11 @@ whole_option = partial(click.option, type=lambda text: number(text, int), metava
 seconds_option = partial(click.option, type=lambda text: number(text, float), metavar="S")
 seed_option = whole_option("--seed", default=0, show_default=True, help="Decides every draw.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+trust_states_option = click.option(
+    "--trust-states",
+    is_flag=True,
+    help="Load states that came with the journal from elsewhere. This may run code in them.",
+)
 
 
 def _defaults(argument: str) -> str:

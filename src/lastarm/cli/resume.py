@@ -11,12 +11,14 @@ import click
 from rich.markup import escape
 
 from lastarm.cli import display
-from lastarm.cli.options import json_option, whole_option
+from lastarm.cli.options import json_option, trust_states_option, whole_option
 from lastarm.cli.replay import replay
 from lastarm.cli.tune import tune
 from lastarm.errors import InvalidArgument
 from lastarm.events import Opened
 from lastarm.journal.file import find
+from lastarm.journal.seals import Seals
+from lastarm.journal.secret import own_secret
 from lastarm.ledger import Ledger
 
 COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
@@ -36,18 +38,26 @@ COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
 @click.option(
     "--trust", is_flag=True, help="Run the command even if others may have written the journal."
 )
-def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: bool) -> int:
+@trust_states_option
+def resume(
+    journal: str,
+    budget: Any,
+    output: str | None,
+    as_json: bool,
+    trust: bool,
+    trust_states: bool,
+) -> int:
     """Resume or extend a search.
 
     The command in the journal is run again, and continues where it stopped. With a larger --budget
     the search is extended: every arm is trained further from where it is, and nothing is trained
     twice.
 
-    The command is shown first. It is run in the folder where it was given, and only if you own the
-    journal and nobody else may write to it, because the command in it is executed. (You also own a
-    file that you downloaded or were sent: look at it with lastarm show first.) For a search that
-    was begun in Python, it says how to resume it instead. The exit code is then 2, because nothing
-    was resumed, unless there was nothing left to do.
+    The command is shown first, and run in the folder where it was given. Because it is executed,
+    the journal must have the seal of your own searches, be your file, and be closed to others.
+    Otherwise you are asked, or it is refused where no terminal is. For a search that was begun in
+    Python, it says how to resume it instead. The exit code is then 2, because nothing was resumed,
+    unless there was nothing left to do.
     """
     path = Path(os.path.realpath(journal))
     events, ours = find(path)
@@ -66,11 +76,8 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
     if budget is None and len(ledger.stretches) > 1:
         display.note(f"It was extended later: its budget is {ledger.stretches[-1].budget}.")
-    if not trust and not ours:
-        raise InvalidArgument(
-            f"the journal {journal} may have been written by somebody else, and its command would "
-            "be executed. Look at the command above, and add --trust to run it."
-        )
+    if not trust:
+        _require_trust(journal, opened, ours=ours)
     command = COMMANDS[words[0]]
     if output is not None:
         output = os.path.abspath(output)  # where we are, not where the command was given
@@ -87,6 +94,11 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
         context.params["as_json"] |= as_json
         if budget is not None:
             context.params["budget"] = budget
+        if "trust_states" in context.params:
+            context.params["trust_states"] = trust_states  # whatever the journal says
+        elif trust_states:
+            rule = f"lastarm {words[0]} keeps no states"
+            raise InvalidArgument.of("--trust-states", True, rule, "Leave it out")
         if output is not None:
             if "output" not in context.params:
                 rule = f"lastarm {words[0]} has no folder to copy"
@@ -97,3 +109,19 @@ def resume(journal: str, budget: Any, output: str | None, as_json: bool, trust: 
             context.params["output"] = None
         code: int = command.invoke(context)
         return code
+
+
+def _require_trust(journal: str, opened: Opened, *, ours: bool) -> None:
+    """Refuse a command that may be somebody else's, unless a person at a terminal says yes."""
+    if not ours:
+        why = "may have been written by another user"
+    elif not Seals(opened, own_secret()).vouch_for_command:
+        why = "has no seal of this user, as when it comes from elsewhere"
+    else:
+        return
+    display.note(f"The journal {display.plain(journal)} {why}, and this command is executed.")
+    if not display.asked("Run it?"):
+        raise InvalidArgument(
+            f"the journal {journal} {why}, and its command would be executed. Look at the command "
+            "above, and add --trust to run it."
+        )

@@ -16,12 +16,14 @@ from rich.text import Text
 
 from lastarm.cli import display
 from lastarm.cli.options import json_option
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, KeyNotSafe
 from lastarm.events import Event, Opened
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
+from lastarm.journal.seals import SealRule, Seals
+from lastarm.journal.secret import own_secret
 from lastarm.plain import clean, counted
-from lastarm.report.next_steps import next_steps
+from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
 
 EVERY = 1.0  # seconds between two looks at a running search
@@ -76,6 +78,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
     return {
         **result.as_dict(),
         "running": is_held(path),
+        **_seals(opened, events),
         "budget": result.budget,
         "stretches": result.by_stretch(),
         "seed": opened.seed,
@@ -123,11 +126,54 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
         for arm, failure in list(result.failures.items())[:top]
     ]
     parts += [Text(remark) for remark in result.remarks()]
+    parts += [Text(display.plain(_rule(opened, events)))]
     parts += [
         Text(display.plain(f"{step['words']} {step['command']}".rstrip()))
         for step in next_steps(result, opened, state)
     ]
     return Group(*parts)
+
+
+WHOSE = {
+    SealRule.OWN: "It has this user's seal.",
+    SealRule.FOREIGN: "It has no seal of this user, as when it comes from elsewhere.",
+    SealRule.OLD: "It has no seal, because version 0.1 wrote it.",
+    SealRule.UNSEALED: "Nothing is sealed here, because no secret can be kept",
+}
+IF_OWN_FILE = "if the file is this user's and closed to others"
+
+
+def _rule(opened: Opened, events: list[Event]) -> str:
+    """By which rule it is decided whether its command is run and its states are loaded."""
+    try:
+        seals = Seals(opened, own_secret(make=False))
+    except KeyNotSafe as error:
+        return str(error)
+    states, foreign = seals.of_states(events)
+    said = [WHOSE[seals.rule] + (f" ({seals.why_none})." if seals.why_none else "")]
+    if begun_by_command(opened):
+        when = IF_OWN_FILE if seals.vouch_for_command else "only with --trust, or if you say so"
+        said.append(f"lastarm resume runs its command {when}.")
+    if foreign:
+        said.append(
+            f"The states of {foreign:,} of {counted(states, 'arm')} have no seal of this user: "
+            "these arms are trained again, unless --trust-states or Checkpoints(trust=True) says "
+            "that they are loaded."
+        )
+    elif states and seals.rule in (SealRule.OLD, SealRule.UNSEALED):
+        said.append(f"A state is loaded {IF_OWN_FILE}.")
+    elif states:
+        said.append("Its states have this user's seal, too, and are loaded.")
+    return " ".join(said)
+
+
+def _seals(opened: Opened, events: list[Event]) -> dict[str, Any]:
+    """The same for programs."""
+    try:
+        seals = Seals(opened, own_secret(make=False))
+    except KeyNotSafe:
+        return {"seal": None, "states_without_seal": None}
+    return {"seal": seals.rule.value, "states_without_seal": seals.of_states(events).foreign}
 
 
 def _arms(result: Result, top: int) -> Table:

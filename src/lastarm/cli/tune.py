@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from lastarm.checkpoints import Checkpoints
 from lastarm.cli import display
 from lastarm.cli.options import (
     POLICY_ARGUMENTS,
@@ -25,9 +26,15 @@ from lastarm.cli.options import (
     policy_options,
     seconds_option,
     seed_option,
+    trust_states_option,
     whole_option,
 )
 from lastarm.errors import InvalidArgument
+from lastarm.journal import read
+from lastarm.journal.header import header_of
+from lastarm.journal.seals import Seals
+from lastarm.journal.secret import own_secret
+from lastarm.plain import counted
 from lastarm.samplers import SAMPLERS
 from lastarm.searching import search
 from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
@@ -90,6 +97,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     type=click.Path(),
     help="The folder for trained states. [default: beside the journal]",
 )
+@trust_states_option
 @click.option(
     "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
 )
@@ -118,6 +126,7 @@ def tune(
     sampler: str | None,
     as_json: bool,
     checkpoints: str | None,
+    trust_states: bool,
     output: str | None,
     **options: Any,
 ) -> int:
@@ -145,6 +154,7 @@ def tune(
         seconds=options["seconds"],
         workers=options["workers"],
     )
+    trust = trust_states or _trusts_states(options["journal"])
     with _only_the_answer() if as_json else nullcontext():
         result = search(
             _trainer(trainer, program, space),
@@ -152,7 +162,7 @@ def tune(
             policy=chosen,
             sampler=None if sampler is None else SAMPLERS[sampler](),
             include=include,
-            checkpoints=True if checkpoints is None else checkpoints,
+            checkpoints=Checkpoints(checkpoints, trust=trust),
             **options,
         )
     if as_json:
@@ -185,10 +195,24 @@ def _require_free(output: str, program: list[str] | None) -> None:
     raise InvalidArgument.of("--output", output, rule, way_out)
 
 
+def _trusts_states(journal: str | None) -> bool:
+    """Ask a person at a terminal, if the journal came with states from elsewhere."""
+    if journal is None or not os.path.exists(journal) or not display.can_ask():
+        return False
+    events = read(journal)
+    foreign = Seals(header_of(events), own_secret(make=False)).of_states(events).foreign
+    return foreign > 0 and display.asked(
+        f"{counted(foreign, 'state')} of {journal} came from elsewhere: they have no seal of this "
+        "user. Loading them may run code in them. If they are not loaded, their arms are trained "
+        "again, to the same answer. Load them?"
+    )
+
+
 def _put(state: Any, output: str) -> int:
     """Copy the winner's folder, after the answer is printed; the exit code."""
     if state is None:
-        display.note(f"lastarm: the winner's folder was lost, so {output} was not made.")
+        what = "the winner's folder was lost, or has no seal of this user and is not loaded"
+        display.note(f"lastarm: {what}, so {output} was not made.")
         return 1
     try:
         shutil.copytree(state, output, symlinks=True)

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -89,10 +90,26 @@ class Folder:
                     raise OSError(error.errno, what) from error
         raise FileExistsError(errno.EEXIST, f"{self.path / name} is made again and again")
 
+    def path_of(self, name: str) -> Path:
+        """A path to a file in it, for others to open.
+
+        On Linux it leads by this open folder, so it is valid while that is open, and of no use to
+        put another folder in its place.
+        """
+        if (at := self._at.get("dir_fd")) is not None:
+            opened = Path(f"/proc/{os.getpid()}/fd/{at}")  # what is started here sees it, too
+            with suppress(OSError):
+                if os.path.samestat(opened.stat(), os.fstat(at)):
+                    return opened / name
+        return self.path / name
+
     def replace(self, name: str, by: str) -> None:
         """Give the file `by` that name."""
-        at = {f"{which}_{key}": fd for key, fd in self._at.items() for which in ("src", "dst")}
-        os.replace(self._named(by), self._named(name), **at)
+        os.replace(self._named(by), self._named(name), **self._at_both())
+
+    def add_name(self, name: str, of: str) -> None:
+        """Give the file `of` a second name, unless something has that name already."""
+        os.link(self._named(of), self._named(name), **self._at_both())
 
     def unlink(self, name: str) -> None:
         """Remove a name, and if it is a link, nothing else."""
@@ -110,6 +127,9 @@ class Folder:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+    def _at_both(self) -> dict[str, Any]:
+        return {f"{which}_{key}": fd for key, fd in self._at.items() for which in ("src", "dst")}
 
     def _named(self, name: str) -> str:
         return (name or ".") if self._at else os.path.join(self.path, name)

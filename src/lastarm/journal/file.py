@@ -22,14 +22,17 @@ from lastarm.errors import (
     JournalNotRead,
     JournalNotWritten,
     JournalRepaired,
+    NothingSealed,
     OtherFormat,
 )
-from lastarm.events import Event, Extended, Opened
+from lastarm.events import Event, Extended, Loss, Opened, Told
 from lastarm.journal.disk import Folder, NotAFile, is_ours, sync_folder
-from lastarm.journal.header import budgets_of, refuse_another_search
+from lastarm.journal.header import budgets_of, header_of, refuse_another_search
 from lastarm.journal.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.journal.lock import held, try_to_lock
 from lastarm.journal.rescue import WrittenLines
+from lastarm.journal.seals import Seals, with_seal
+from lastarm.journal.secret import own_secret
 
 
 class Journal:
@@ -53,17 +56,19 @@ class Journal:
 
     `events` are those that were found on opening; a torn end is cut off with a `JournalRepaired`
     warning. A search with other arguments is refused, and the error names them. A larger budget is
-    not refused: the caller may `extend` the search by it.
+    not refused: the caller may `extend` the search by it. `seals` says what in it this user's
+    searches have written. If no secret can be kept for that, a `NothingSealed` warning says so.
     """
 
     def __init__(self, path: str | Path, opened: Opened) -> None:
         self.path = _resolved(Path(path))
         self._pending: list[bytes] = []
+        secret = own_secret()
         with ExitStack() as undo:
             undo.enter_context(held(self.path))
             try:
                 if not self.path.exists():
-                    _create(self.path, opened)
+                    _create(self.path, with_seal(opened, secret))
                 with Folder(self.path.parent) as folder:
                     descriptor = folder.open(self.path.name, os.O_RDWR)
                 self._file = undo.enter_context(os.fdopen(descriptor, "r+b", buffering=0))
@@ -81,6 +86,9 @@ class Journal:
                 raise JournalNotWritten(self.path, error) from error
             self._held = undo.pop_all()
         self._lines = self._durable = len(self.events)
+        self.seals = Seals(header_of(self.events), secret)
+        if secret.why:
+            warnings.warn(NothingSealed(self.path, secret.why), stacklevel=3)
 
     @property
     def budgets(self) -> list[int]:
@@ -92,6 +100,10 @@ class Journal:
         self.append(Extended(budget))
         self.sync()
         self.events.append(Extended(budget))
+
+    def sealed(self, told: Told) -> Told:
+        """The same as it is written: with this user's seal on the state, if one was saved."""
+        return self.seals.sealed(told) if isinstance(told, Loss) else told
 
     def append(self, event: Event) -> None:
         """Write an event; it counts once `sync` has returned."""
@@ -171,6 +183,11 @@ class Unwritten:
     """The journal of a search that keeps none."""
 
     events: tuple[Event, ...] = ()
+    seals = None
+
+    def sealed(self, told: Told) -> Told:
+        """As it is."""
+        return told
 
     def append(self, event: Event) -> None:
         """Forget it."""

@@ -71,7 +71,7 @@ def described_policy(policy: Policy, recommend: str, sampler: Sampler | None) ->
 
 def budgets_of(events: Sequence[Event]) -> list[int]:
     """The budgets that a search has had: of its header, and then what it was extended to."""
-    first = _header_of(events).policy.get("budget")
+    first = header_of(events).policy.get("budget")
     return ([first] if isinstance(first, int) else []) + [
         event.budget for event in events if isinstance(event, Extended)
     ]
@@ -79,7 +79,7 @@ def budgets_of(events: Sequence[Event]) -> list[int]:
 
 def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> None:
     """Compare the header of a journal with that of the search that would resume it."""
-    written, current = _header_of(events), _as_read(now)
+    written, current = header_of(events), _as_read(now)
     _refuse_another_version(path, written, current)
     before, after = _identity(written), _identity(current)
     budgets, budget = budgets_of(events), after.get("budget")
@@ -111,7 +111,8 @@ def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:
             raise OtherVersion(path, part, str(named), was, is_now, by)
 
 
-def _header_of(events: Sequence[Event]) -> Opened:
+def header_of(events: Sequence[Event]) -> Opened:
+    """The first event of a journal."""
     assert isinstance(events[0], Opened), "the first event of a journal is its header"
     return events[0]
 
@@ -120,7 +121,7 @@ def _as_read(opened: Opened) -> Opened:
     """A header as a journal gives it back: tuples are lists there, for example."""
     line = decode(encode(opened, durable=0, after="")[0].rstrip(b"\n"))
     assert line is not None, "what was encoded can be decoded"
-    return _header_of([event_of(line.fields)])
+    return header_of([event_of(line.fields)])
 
 
 def _identity(opened: Opened) -> dict[str, Any]:

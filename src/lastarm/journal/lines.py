@@ -63,7 +63,8 @@ def fields_of(event: Event) -> dict[str, Any]:
         case Loss(Pull(arm, upto), value, work, metrics, saved):
             fields = {"event": "loss", "arm": arm, "upto": upto, "value": number(value)}
             said = {"metrics": dict(metrics)} if metrics else {}
-            return fields | _work(work) | said | ({"saved": list(saved)} if saved else {})
+            file = {"saved": list(saved if saved.seal else saved[:2])} if saved else {}
+            return fields | _work(work) | said | file
         case Failure(Pull(arm, upto), error, traceback, work, retried, lost):
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
             whose = {"retried": retried, "lost": lost}
@@ -75,7 +76,7 @@ def fields_of(event: Event) -> dict[str, Any]:
             told = None if test_loss is None else number(test_loss)
             return fields | {"test_loss": told, "trained": trained}
         case Opened():
-            return {
+            fields = {
                 "event": "opened",
                 "format": FORMAT,
                 "seed": event.seed,
@@ -86,6 +87,8 @@ def fields_of(event: Event) -> dict[str, Any]:
                 "command": list(event.command),
                 "folder": event.folder,
             }
+            fields |= {"id": event.identity} if event.identity else {}  # version 0.1 has neither
+            return fields | ({"seal": event.seal} if event.seal else {})
 
 
 def _work(work: Work) -> dict[str, Any]:
@@ -112,8 +115,8 @@ def event_of(fields: dict[str, Any]) -> Event:
             metrics = {**fields["metrics"]} if "metrics" in fields else None
             saved = None
             if "saved" in fields:
-                digest, size = fields["saved"]
-                saved = Saved(str(digest), index(size))
+                digest, size, *seal = fields["saved"]
+                saved = Saved(str(digest), index(size), *map(str, seal))
             value = float(fields["value"])
             return Loss(_pull_of(fields), value, _work_of(fields), metrics, saved)
         case "failure":
@@ -135,6 +138,8 @@ def event_of(fields: dict[str, Any]) -> Event:
                 {**fields["versions"]},
                 tuple(str(word) for word in fields["command"]),
                 str(fields["folder"]),
+                str(fields.get("id", "")),
+                str(fields.get("seal", "")),
             )
         case unknown:
             raise ValueError(f"{unknown!r} is not an event")

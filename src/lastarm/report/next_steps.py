@@ -36,13 +36,12 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     policy, kind = from_header(opened.policy), POLICIES.get(str(opened.policy.get("name")))
     extendable = not ended and (not policy or isinstance(policy, Extendable))
     more = 2 * result.budget if result.budget and extendable else None
-    program, *given = opened.command or ("",)
     if kind and opened.policy.get("version", 1) != kind.version:
         other = f"It was begun with another version of {kind.name}, so it cannot be resumed here."
         steps = [(other, "")]
     elif state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
-    elif PurePath(str(program)).name == "lastarm" and given and given[0] in RESUMABLE:
+    elif begun_by_command(opened):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more:
             further = "To train further, with twice the budget:"
@@ -58,6 +57,12 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     if ended:
         steps.append((f"More budget would change nothing: {ended}.", ""))
     return [{"words": clean(said), "command": clean(command)} for said, command in steps]
+
+
+def begun_by_command(opened: Opened) -> bool:
+    """Whether `lastarm resume` runs its command; else it was begun in Python."""
+    program, *given = opened.command or ("",)
+    return PurePath(str(program)).name == "lastarm" and bool(given) and given[0] in RESUMABLE
 
 
 def nothing_left(result: Result) -> str | None:

@@ -25,7 +25,8 @@ class Trainer(Protocol[State]):
       other data is refused.
     - `version`, a whole number, 1 if it is left out: a larger number says that the same arguments
       give other losses than before. A journal of another version is never resumed.
-    - `save(state, path)` and `load(path) → state`: for states that cannot be pickled well.
+    - `save(state, path)` and `load(path) → state`: for states that cannot be pickled well. The
+      path is valid during the call only, and may be another one each time.
     - `unwrap(state)`: the user's part of the state, for the result.
     - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
