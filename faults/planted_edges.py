@@ -7,9 +7,12 @@ from functools import partial
 from faults.planted import Planted, mutated
 from faults.second_user import KINDS, SECOND_USER
 from faults.vanishing import HARMS, VANISHING
+from lastarm.checkpoints.index import Index
+from lastarm.cli import resume
 from lastarm.journal import Journal, file
 from lastarm.journal.disk import Folder
 from lastarm.journal.rescue import WrittenLines
+from lastarm.journal.seals import Seals
 
 
 def one(attack: str) -> range:
@@ -50,5 +53,31 @@ PLANTED_EDGES: tuple[Planted, ...] = (
         partial(mutated, file, "find", "is_ours(status) and closed", "True"),
         SECOND_USER,
         one("their journal resumed"),
+    ),
+    Planted(
+        "any seal of a journal is believed",
+        partial(
+            mutated, Seals, "__init__", "SealRule.OWN if own else SealRule.FOREIGN", "SealRule.OWN"
+        ),
+        SECOND_USER,
+        one("their journal downloaded"),
+    ),
+    Planted(
+        "a command that is not vouched for is run",
+        partial(mutated, resume, "_require_trust", 'display.asked("Run it?")', "True"),
+        SECOND_USER,
+        one("their journal downloaded"),
+    ),
+    Planted(
+        "a state is loaded whatever its seal is",
+        partial(mutated, Index, "_may_load", "self._seals is None or", "True or"),
+        SECOND_USER,
+        one("states from elsewhere"),
+    ),
+    Planted(
+        "a seal says nothing of what the state is",
+        partial(mutated, Seals, "_seal_of", "{saved.digest} {saved.size}", ""),
+        SECOND_USER,
+        one("states exchanged with their digests"),
     ),
 )

@@ -81,7 +81,7 @@ PLANTED: tuple[Planted, ...] = (
     Planted("a state is saved after its loss", late_states, KILLS_EVERYWHERE, range(60)),
     Planted(
         "what a state is goes unchecked",
-        partial(mutated, StateFolder, "load", "!= saved", "is None"),
+        partial(mutated, StateFolder, "load", "!= (saved.digest, saved.size)", "is None"),
         DAMAGES,
         range(50),
     ),

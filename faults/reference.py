@@ -15,7 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointReplaced, JournalError, JournalRepaired, LastarmError
+from lastarm.errors import (
+    CheckpointReplaced,
+    JournalError,
+    JournalRepaired,
+    LastarmError,
+    StatesNotTrusted,
+)
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
 from lastarm.ledger import Ledger
@@ -110,8 +116,8 @@ class Reference:
             "journal": self.journal,
         }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", JournalRepaired)
-            warnings.simplefilter("ignore", CheckpointReplaced)
+            for known_of in (JournalRepaired, CheckpointReplaced, StatesNotTrusted):
+                warnings.simplefilter("ignore", known_of)
             return search(**{**arguments, **changed}, on_event=count)
 
     def counted(self) -> set[Seen]:

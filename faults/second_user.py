@@ -245,7 +245,11 @@ def states_exchanged(number: int, place: Place, name: str) -> None:
 
 
 def states_from_elsewhere(number: int, place: Place, name: str) -> None:
-    """A journal comes with its states, which are what it says; they are not ours, and do harm."""
+    """A journal comes with its states, which are what it says; they are not ours, and do harm.
+
+    It has their seals; or it is ours, and they have exchanged states and what it says of these.
+    """
+    key = {KEY: str(_own_key(place))} if name == "states from elsewhere" else {}
 
     def stop() -> str:
         left = [Random(number).randint(2, LOSSES - 2)]
@@ -255,7 +259,7 @@ def states_from_elsewhere(number: int, place: Place, name: str) -> None:
             if not left[0]:
                 raise StopSearch
 
-        with patch.dict(os.environ, {KEY: str(_own_key(place))}), suppress(StopSearch):
+        with patch.dict(os.environ, key), suppress(StopSearch):
             place.reference.play(on_event=strike)
         return "stopped"
 
@@ -291,8 +295,9 @@ def _own_key(place: Place) -> Path:
     return key
 
 
-def _their_journal(place: Place, path: Path) -> None:
+def _their_journal(place: Place, path: Path, *, our_seal: bool = False) -> None:
     """A journal whose command imports their module, as they would write it."""
+    key = {} if our_seal else {KEY: str(_own_key(place))}
     words = ["tune", "evil:trainer", "--arms", "2", "--budget", "4", "--param", "x=0:1"]
     policy = SuccessiveHalving(ARMS, BUDGET)
     opened = Opened(
@@ -300,7 +305,7 @@ def _their_journal(place: Place, path: Path) -> None:
     )
 
     def write() -> str:
-        with patch.dict(os.environ, {KEY: str(_own_key(place))}), Journal(path, opened):
+        with patch.dict(os.environ, key), Journal(path, opened):
             return "written"
 
     outcome(write)
@@ -315,9 +320,9 @@ def _resume(place: Place, path: Path, first: Callable[[], None] = lambda: None) 
 
 
 def foreign_journal(number: int, place: Place, name: str) -> None:
-    """We resume their journal, which is known by its owner or its mode."""
+    """We resume their journal, which is known by its owner or its mode, whatever its seal is."""
     path = place.theirs / "search.jsonl"
-    _their_journal(place, path)
+    _their_journal(place, path, our_seal=True)
     if os.geteuid() == 0 and number % 2 == 0:
         os.chown(path, ANOTHER, ANOTHER)
     else:
@@ -398,6 +403,7 @@ KINDS: dict[str, Callable[[int, Place, str], None]] = {
     "their journal swapped for a link": swapped,
     "their journal downloaded": downloaded,
     "states from elsewhere": states_from_elsewhere,
+    "states exchanged with their digests": states_from_elsewhere,
 }
 
 
@@ -436,7 +442,7 @@ SECOND_USER = Campaign(
     "a second user plants and exchanges files",
     run,
     full=500,
-    short=len(KINDS) - 2,
+    short=len(KINDS),
     paths=(
         *SEARCHING,
         *COMMAND,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures, Most, repla
 from faults.disk import in_memory
 from faults.processes import forked
 from faults.reference import ROWS, TABLE, Reference, check_finished, seen_in, whole
-from lastarm.errors import JournalNotWritten
+from lastarm.errors import JournalNotWritten, NothingSealed
 from lastarm.events import Event, Loss
 from lastarm.journal import read
 from lastarm.policies import SuccessiveHalving
@@ -68,6 +69,7 @@ def _second_search(path: Path) -> None:
     path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
 
     def live() -> None:
+        warnings.simplefilter("ignore", NothingSealed)  # a second user may have no home
         policy = SuccessiveHalving(len(ROWS), 64)
         search(RecordedCurves(TABLE), ROWS, policy=policy, journal=path, checkpoints=False)
 
