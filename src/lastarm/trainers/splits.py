@@ -76,6 +76,7 @@ def split(
     test: float = 0.1,
     validation: float = 0.2,
     stratify: Stratify = "auto",
+    groups: ArrayLike | None = None,
 ) -> Split:
     """One split of the rows into TRAIN, VAL and TEST.
 
@@ -84,7 +85,9 @@ def split(
     - `test`: the share of all rows that is TEST; 0 if you keep test rows of your own.
     - `validation`: the share of the rest that is VAL.
     - `stratify`: whether all parts have the classes in proportion. "auto" means yes if there are
-      at least three rows of each class, so not for real-valued targets.
+      at least three rows of each class, so not for real-valued targets, and not with groups.
+    - `groups`: a label for each row. Rows with one label are in one part, and the sizes of the
+      parts are as near to the shares as whole groups allow.
 
     >>> parts = split(["yes"] * 30 + ["no"] * 20)
     >>> [rows.size for rows in parts], [int((rows < 30).sum()) for rows in parts]
@@ -93,6 +96,9 @@ def split(
     labels, n = _labels(y)
     n_test = _size("test", test, n) if test else 0
     n_validation = _size("validation", validation, n - n_test)
+    if groups is not None:
+        units = _Groups(groups, n, stratify)
+        return units.split(seed, n_test, n_validation)
     order = _mixed(labels if _stratified(labels, stratify, 3) else None, n, seed)
     return Split(order[n_test + n_validation :], order[n_test:][:n_validation], order[:n_test])
 
@@ -104,6 +110,7 @@ def folds(
     *,
     test: float = 0.1,
     stratify: Stratify = "auto",
+    groups: ArrayLike | None = None,
 ) -> tuple[Split, ...]:
     """k splits with one TEST. Each of the other rows is in VAL once, and in TRAIN k − 1 times.
 
@@ -112,7 +119,8 @@ def folds(
     - `seed`: decides which rows are in which part.
     - `test`: the share of all rows that is TEST; 0 if you keep test rows of your own.
     - `stratify`: whether all folds have the classes in proportion. "auto" means yes if there are
-      at least k rows of each class.
+      at least k rows of each class, and not with groups.
+    - `groups`: a label for each row. Rows with one label are in one fold.
 
     >>> [[part.tolist() for part in fold] for fold in folds(5, k=2, seed=1, test=0.2)]
     [[[1, 3], [0, 2], [4]], [[0, 2], [1, 3], [4]]]
@@ -124,6 +132,8 @@ def folds(
         rule = f"each fold has at least one row, and there are {n - n_test}"
         way_out = f"Use more rows than n_samples={n}, or fewer folds"
         raise InvalidArgument.of("k", k, rule, way_out)
+    if groups is not None:
+        return _Groups(groups, n, stratify).folds(k, seed, n_test)
     in_proportion = _stratified(labels, stratify, k)
     order = _mixed(labels if in_proportion else None, n, seed)
     rest = order[n_test:]
@@ -134,6 +144,68 @@ def folds(
     fold[dealt] = np.arange(len(dealt)) % k
     fold = fold[rest]
     return tuple(Split(rest[fold != i], rest[fold == i], order[:n_test]) for i in range(k))
+
+
+class _Groups:
+    """Rows that stay together, because they have one label."""
+
+    def __init__(self, groups: ArrayLike, n: int, stratify: Stratify) -> None:
+        if stratify is True:
+            rule, way_out = "groups are kept whole, whatever their classes", "Use only one of them"
+            raise InvalidArgument.of("stratify", stratify, rule, way_out)
+        labels = np.asarray(groups)
+        if labels.shape != (n,):
+            rule = f"it has the shape {labels.shape}, and there are {n} rows"
+            raise InvalidArgument.of("groups", groups, rule, "Use one label for each row")
+        self._given = groups
+        _, self._of_row, self._sizes = np.unique(labels, return_inverse=True, return_counts=True)
+
+    def split(self, seed: int, n_test: int, n_validation: int) -> Split:
+        """TEST and VAL take whole groups, in an order by the seed; the rest is TRAIN."""
+        order = self._order(seed, least=2 + bool(n_test))
+        test = self._taken(order, n_test, leave=2)
+        rest = order[len(test) :]
+        validation = self._taken(rest, n_validation, leave=1)
+        return Split(self._rows(rest[len(validation) :]), self._rows(validation), self._rows(test))
+
+    def folds(self, k: int, seed: int, n_test: int) -> tuple[Split, ...]:
+        """The largest group goes to the fold with the fewest rows, and so on."""
+        order = self._order(seed, least=k + bool(n_test))
+        test = self._taken(order, n_test, leave=k)
+        rest = order[len(test) :]
+        dealt: list[list[int]] = [[] for _ in range(k)]
+        filled = [0] * k
+        for group in sorted(rest, key=lambda group: -self._sizes[group]):
+            fold = filled.index(min(filled))
+            dealt[fold].append(group)
+            filled[fold] += int(self._sizes[group])
+        unseen = self._rows(test)
+        return tuple(
+            Split(
+                self._rows([group for group in rest if group not in judged]),
+                self._rows(judged),
+                unseen,
+            )
+            for judged in dealt
+        )
+
+    def _order(self, seed: int, least: int) -> list[int]:
+        if len(self._sizes) < least:
+            rule = f"there are {len(self._sizes)} groups, and {least} parts need one each"
+            way_out = "Use more groups, or fewer parts"
+            raise InvalidArgument.of("groups", self._given, rule, way_out)
+        mixed: list[int] = np.random.default_rng(seed).permutation(len(self._sizes)).tolist()
+        return mixed
+
+    def _taken(self, order: list[int], rows: int, leave: int) -> list[int]:
+        """The first groups whose rows together come nearest to a number; some must be left."""
+        if rows == 0:
+            return []
+        sums = np.cumsum(self._sizes[order[: len(order) - leave]])
+        return order[: 1 + int(np.argmin(np.abs(sums - rows)))]
+
+    def _rows(self, groups: list[int]) -> Rows:
+        return np.flatnonzero(np.isin(self._of_row, groups))
 
 
 def _mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
