@@ -82,7 +82,7 @@ def optunas(task: Task) -> Found:
             state = task.trainer.train(state, 1)
             report(trial, loss := task.trainer.loss(state))
         models[arm] = state.model
-        return loss
+        return float(loss)
 
     def callback(trial: Any, arm: int) -> float:
         model = clone(task.family.estimator)

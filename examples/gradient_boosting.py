@@ -11,7 +11,7 @@ from lastarm.data import digits
 from lastarm.trainers.estimators import Estimator
 
 images, labels = digits()
-trainer = Estimator(LGBMClassifier(verbose=-1, n_jobs=1), images, labels, pulls_per_step=5)
+trainer = Estimator(LGBMClassifier(verbose=-1), images, labels, pulls_per_step=5)
 
 if __name__ == "__main__":
     result = search(

@@ -1,11 +1,14 @@
 """Estimators as trainers: training a + b is training a, then b, and TEST is seen by nobody."""
 
 import pickle
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightgbm import LGBMClassifier
 from scipy.sparse import coo_array
+from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -24,7 +28,13 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import Lasso, LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    Perceptron,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics import accuracy_score, fbeta_score, make_scorer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
@@ -35,12 +45,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
+from xgboost.callback import EarlyStopping
 
 from lastarm import LogUniform, SuccessiveHalving, search
 from lastarm.errors import InvalidArgument, OtherSearch
-from lastarm.trainers.estimators import Estimator, Trained
+from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
 from tests.refusals import refused
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*arly stopping is switched off")
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300] / 16, y[:300]
@@ -159,6 +172,56 @@ def test_the_number_of_threads_outside_changes_nothing() -> None:
     assert at_will.loss(at_will.train(at_will.start({}, 0), 3)) < 0.5
 
 
+def test_lightgbm_has_the_threads_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lightgbm.sklearn._LGBMCpuCount", lambda only_physical_cores: 7)
+    seen: list[int] = []
+    predict = lightgbm.Booster.predict
+
+    def predicted(booster: Any, *rows: Any, **settings: Any) -> Any:
+        seen.append(settings["num_threads"])
+        return predict(booster, *rows, **settings)
+
+    monkeypatch.setattr(lightgbm.Booster, "predict", predicted)
+    cases: list[tuple[dict[str, Any], int | None, int]] = [
+        ({}, 1, 1),
+        ({}, 2, 2),
+        ({}, None, 7),
+        ({"n_jobs": 3}, 1, 3),
+        ({"num_threads": 3}, 1, 3),
+    ]
+    for own, threads, expected in cases:
+        estimator = LGBMClassifier(verbose=-1, max_depth=2, **own)
+        piped = make_pipeline(StandardScaler(), estimator)
+        for model, scoring in ((estimator, None), (piped, "neg_log_loss"), (piped, _recall)):
+            trainer = Estimator(model, X, y, threads=threads, scoring=scoring)
+            state = trainer.train(trainer.start({}, 0), 1)
+            final = final_step(state.model)
+            assert final.booster_.params["num_threads"] == expected
+            trainer.loss(state)
+            trainer.test(state)
+            assert {seen.pop(), seen.pop()} == {expected}
+            assert final.n_jobs == own.get("n_jobs")
+
+
+def test_one_thread_is_enough_for_every_booster() -> None:
+    code = """if True:
+        import os
+        from sklearn.datasets import make_classification
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from lightgbm import LGBMClassifier
+        from xgboost import XGBClassifier
+        from lastarm.trainers.estimators import Estimator
+        X, y = make_classification(3000, 20, random_state=0)
+        for kind in (LGBMClassifier, XGBClassifier, HistGradientBoostingClassifier):
+            trainer = Estimator(kind(), X, y)
+            before = len(os.listdir("/proc/self/task"))
+            trainer.loss(trainer.train(trainer.start({}, 0), 2))
+            assert len(os.listdir("/proc/self/task")) == before, kind
+    """
+    if Path("/proc/self/task").exists():
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_states_do_not_grow_with_the_data() -> None:
     sizes = []
     for times in (1, 10):
@@ -194,6 +257,77 @@ def test_the_first_pull_is_what_the_estimator_does_by_itself() -> None:
     grown = forest.train(forest.train(forest.start({}, 0), 4), 6).model
     alone = RandomForestClassifier(10, random_state=3).fit(X[train], y[train])
     assert np.array_equal(grown.predict_proba(X), alone.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", [SGDClassifier, Perceptron])
+def test_balanced_classes_are_weighed_as_in_fit(kind: Any) -> None:
+    rare = (y == 3).astype(int)
+    estimator = kind(class_weight="balanced", random_state=3, max_iter=1, tol=None)
+    trainer = Estimator(estimator, X, rare)
+    train = trainer.splits[0].train
+    state = trainer.train(trainer.start({}, 0), 1)
+    assert np.array_equal(state.model.coef_, clone(estimator).fit(X[train], rare[train]).coef_)
+    assert state.model.class_weight == "balanced"
+    plain = Estimator(clone(estimator).set_params(class_weight=None), X, rare)
+    assert not np.array_equal(plain.train(plain.start({}, 0), 1).model.coef_, state.model.coef_)
+    weighted = trainer.train(trainer.start({"class_weight": {0: 1.0, 1: 9.0}}, 0), 1)
+    assert not np.array_equal(weighted.model.coef_, state.model.coef_)
+    names = np.array(["few", "many"])[(y != 3).astype(int)]  # labels need not be numbers
+    named = Estimator(estimator, X, names)
+    assert named.loss(named.train(named.start({}, 0), 3)) < 0.2
+
+
+STOPPING: dict[str, tuple[Any, dict[str, Any]]] = {
+    "network": (MLPClassifier((10,), early_stopping=True), {}),
+    "SGD": (SGDClassifier(early_stopping=True), {}),
+    "LightGBM": (LGBMClassifier(**BOOST, verbose=-1, early_stopping_rounds=1), {}),
+    "LightGBM by another name": (LGBMClassifier(**BOOST, verbose=-1, n_iter_no_change=1), {}),
+    "LightGBM by a callback": (
+        LGBMClassifier(**BOOST, verbose=-1),
+        {"callbacks": [lightgbm.early_stopping(1, verbose=False)], "eval_X": X, "eval_y": y},
+    ),
+    "XGBoost": (XGBClassifier(**BOOST, early_stopping_rounds=1), {}),
+    "XGBoost by a callback": (XGBClassifier(**BOOST, callbacks=[EarlyStopping(rounds=1)]), {}),
+    "HistGradientBoosting": (HistGradientBoostingClassifier(max_depth=2, early_stopping=True), {}),
+    "GradientBoosting": (GradientBoostingClassifier(max_depth=1, n_iter_no_change=1), {}),
+}
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_early_stopping_is_switched_off_with_one_warning(name: str) -> None:
+    estimator, fit_params = STOPPING[name]
+
+    def trained() -> tuple[Estimator, list[Trained]]:
+        trainer = Estimator(estimator, X, y, fit_params=fit_params)
+        return trainer, [trainer.train(trainer.start({}, seed), 3) for seed in (0, 1)]
+
+    with pytest.warns(UserWarning, match=r"[Ee]arly.stopping.*switched off") as warned:
+        trainer, states = trained()
+    assert len([one for one in warned if "switched off" in str(one.message)]) == 1
+    off = {"early_stopping": False, "early_stopping_rounds": None, "n_iter_no_change": None}
+    known = estimator.get_params()
+    name_of_it = next((k for k in off if known.get(k)), "callbacks")
+    plain = clone(estimator).set_params(
+        **{name_of_it: off.get(name_of_it)} if name_of_it in known else {}
+    )
+    alone = Estimator(plain, X, y)
+    for state, seed in zip(states, (0, 1), strict=True):
+        assert told(trainer, state) == told(alone, alone.train(alone.start({}, seed), 3))
+        kept = state.model.get_params().get(name_of_it), known.get(name_of_it)
+        assert str(kept[0]).partition(" at ")[0] == str(kept[1]).partition(" at ")[0]
+    version = 2 if "GradientBoosting" in name else 1
+    assert trainer.version == version
+    assert alone.version == 1
+
+
+def test_early_stopping_in_a_config_is_switched_off_too() -> None:
+    trainer = Estimator(SGDClassifier(), X, y)
+    with pytest.warns(UserWarning, match="switched off") as warned:
+        one, other = (trainer.start({"early_stopping": True}, 0) for _ in "ab")
+    assert len(warned) == 1
+    plain = trainer.train(trainer.start({"early_stopping": False}, 0), 2)
+    assert told(trainer, trainer.train(one, 2)) == told(trainer, plain)
+    assert told(trainer, trainer.train(trainer.train(other, 1), 1)) == told(trainer, plain)
 
 
 @pytest.mark.parametrize(("own", "first"), [(None, 11), (5, 5)])
@@ -279,7 +413,7 @@ def test_rows_may_be_frames_sparse_or_texts_and_labels_strings() -> None:
 def test_the_loss_is_as_asked_for() -> None:
     def loss(estimator: Any, **kwargs: Any) -> float:
         trainer = Estimator(estimator, X, y, **kwargs)
-        return trainer.loss(trainer.train(trainer.start({}, 0), 3))
+        return float(trainer.loss(trainer.train(trainer.start({}, 0), 3)))
 
     plain = loss(SGDClassifier())
     assert loss(SGDClassifier(), scoring="accuracy") == pytest.approx(plain - 1)

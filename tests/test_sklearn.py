@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from scipy.sparse import csr_array
 from scipy.stats import loguniform
 from sklearn.base import clone, is_classifier, is_regressor
@@ -22,6 +23,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -35,9 +37,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+from xgboost import XGBClassifier
 
 from lastarm import ASHA, LogUniform, SuccessiveHalving, search
-from lastarm.errors import AllArmsFailed, BudgetTooSmall
+from lastarm.errors import AllArmsFailed, BudgetTooSmall, JournalLocked, OtherSearch
+from lastarm.journal.lock import held
 from lastarm.policies import POLICIES
 from lastarm.sklearn import AllFitsFailed, HalvingSearch
 from lastarm.sklearn.batched_sgd import BatchedSGD
@@ -400,6 +404,144 @@ def test_where_there_are_fewer_settings_than_arms_all_are_tried() -> None:
         assert len(fitted.cv_results_["params"]) == there
 
 
+# Boosters overfit ------------------------------------------------------------------------------
+
+
+class Overfitting(Counting):
+    """A classifier whose score is best after `answer` passes."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "Overfitting":
+        super().partial_fit(X, y, classes)
+        self.had_ = getattr(self, "had_", 0) + 1
+        return self
+
+    def score(self, X: Any, y: Any) -> float:
+        return float(-abs(self.had_ - self.answer) - self.answer / 100)
+
+
+def test_the_best_state_of_all_is_recommended_where_that_is_asked_for() -> None:
+    space = {"answer": [3, 12, 40]}
+    latest = halving(Overfitting(), space, n_arms=3, budget=60).fit(X, y)
+    best = halving(Overfitting(), space, n_arms=3, budget=60, recommend="best").fit(X, y)
+    assert latest.n_resources_ == best.n_resources_ == [10, 40]
+    for fitted, pulls in ((latest, 40), (best, 10)):
+        table = fitted.cv_results_
+        seen = {params["answer"]: i for i, params in enumerate(table["params"])}
+        assert fitted.best_index_ == seen[12]
+        assert [table["n_resources"][seen[answer]] for answer in (3, 12, 40)] == [10, pulls, 10]
+        assert [table["rank_test_score"][seen[answer]] for answer in (12, 3, 40)] == [1, 2, 3]
+    assert best.best_score_ == -2.12 > latest.best_score_ == -28.12
+    assert best.best_estimator_.had_ == 10 == best.result_.level
+    assert latest.best_estimator_.had_ == 40
+    kept = halving(Overfitting(), space, n_arms=3, budget=60, recommend="best", refit="keep")
+    assert kept.fit(X, y).best_estimator_.had_ == 10
+    assert kept.best_estimator_.seen_ == 240
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (LGBMClassifier(verbose=-1, n_jobs=1), "best"),
+        (XGBClassifier(n_jobs=1), "best"),
+        (GradientBoostingClassifier(), "best"),
+        (make_pipeline(StandardScaler(), HistGradientBoostingClassifier()), "best"),
+        (RandomForestClassifier(), "latest"),
+        (GaussianNB(), "latest"),
+    ],
+    ids=str,
+)
+def test_left_out_boosters_are_recommended_at_their_best(estimator: Any, expected: str) -> None:
+    def recommended(**kwargs: Any) -> str:
+        one = HalvingSearch(estimator, {}, n_arms=1, budget=1, random_state=0, **kwargs)
+        fitted: Any = one.fit(X[:60], y[:60] > 4)
+        return str(fitted.result_.policy.get("recommend", "latest"))
+
+    assert recommended() == expected
+    assert recommended(recommend="latest") == "latest"
+
+
+# A journal -------------------------------------------------------------------------------------
+
+
+def test_with_a_journal_the_same_fit_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: dict[str, Any] = {"random_state": None, "return_train_score": True}
+    chosen["journal"] = tmp_path / "search.jsonl"
+    with monkeypatch.context() as patched:
+        patched.setattr(Counting, "score", scored_until(17, signal.SIGINT, Counting.score))
+        stopped = halving(Counting(), DIGITS, **chosen)
+        with pytest.warns(UserWarning, match="stopped"):
+            stopped.fit(X, y)
+    spent = stopped.spent_.pulls
+    Counting.passes.clear()
+    resumed = halving(Counting(), DIGITS, **chosen).fit(X, y)
+    assert resumed.spent_.pulls == 48 > spent > 0
+    winner = resumed.cv_results_["n_resources"][resumed.best_index_]
+    assert sum(Counting.passes.values()) == 48 - spent + winner
+    again = clone(resumed).fit(X, y)
+    alone = halving(Counting(), DIGITS, random_state=0, return_train_score=True).fit(X, y)
+    for other in (again, alone):
+        assert other.result_.digest == resumed.result_.digest
+        assert other.best_params_ == resumed.best_params_
+        for name in ("mean_test_score", "split0_train_score", "rank_test_score", "n_resources"):
+            assert np.array_equal(other.cv_results_[name], resumed.cv_results_[name])
+
+
+def test_left_out_the_seed_is_that_of_the_journal(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    np.random.seed(3)
+    new = halving(random_state=None, journal=str(one)).fit(X, y)
+    assert new.result_.digest == halving(random_state=0).fit(X, y).result_.digest
+    seventh = halving(random_state=7, journal=other).fit(X, y)
+    assert halving(random_state=None, journal=other).fit(X, y).best_params_ == seventh.best_params_
+    with pytest.raises(OtherSearch) as info:
+        halving(random_state=8, journal=other).fit(X, y)
+    assert ("seed", 7, 8) in info.value.differences
+
+
+def test_a_journal_of_another_clone_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    halving(journal=path).fit(X, y)
+    for rows, kwargs, name in (
+        (slice(200), {}, "trainer.X"),
+        (slice(None), {"scoring": "f1_macro"}, "trainer.scoring"),
+        (slice(None), {"return_train_score": True}, "trainer.train_scores"),
+        (slice(None), {"recommend": "best"}, "recommend"),
+    ):
+        with pytest.raises(OtherSearch) as info:
+            halving(journal=path, **kwargs).fit(X[rows], y[rows])
+        assert name in [difference[0] for difference in info.value.differences]
+        assert "Clones" in info.value.__notes__[0]
+    with held(path), pytest.raises(JournalLocked) as locked:
+        halving(journal=path).fit(X, y)
+    assert "Clones" in locked.value.__notes__[0]
+    fresh = tmp_path / "another.jsonl"
+    with pytest.warns(FitFailedWarning, match="is of another search"):
+        scores = cross_val_score(halving(journal=fresh), X, y, cv=2)
+    assert list(np.isnan(scores)) == [False, True]
+
+
+def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert halving(seconds=10_000).fit(X, y).result_.complete
+    with refused("seconds", 1e-9):
+        halving(seconds=1e-9).fit(X, y)
+    timed = halving(Counting(), DIGITS, budget=None, policy="timed-halving", seconds=10)
+    assert timed.fit(X, y).result_.policy["seconds"] == 10
+    clock = [0]
+
+    def slow(model: Any, X: Any, y: Any) -> float:
+        clock[0] += 1
+        return float(model.score(X, y))
+
+    monkeypatch.setattr("lastarm.signals.monotonic", lambda: clock[0])
+    stopped = halving(Counting(), DIGITS, seconds=3.5, scoring=slow)
+    with pytest.warns(UserWarning, match="was stopped after"):
+        stopped.fit(X, y)
+    assert stopped.spent_.observations == 4
+    assert stopped.best_estimator_.answer == stopped.best_params_["answer"]
+
+
 # The methods of the model -----------------------------------------------------------------------
 
 
@@ -492,15 +634,15 @@ def test_all_failing_is_an_error_with_the_causes() -> None:
         halving().fit(holes, y)
 
 
-def scored_until(calls: int, number: int) -> Callable[[Any, Any, Any], float]:
-    """A scorer whose so-manieth call sends the signal."""
+def scored_until(calls: int, number: int, scorer: Any = None) -> Callable[[Any, Any, Any], float]:
+    """A scorer that sends the signal in the call of that number."""
     left = [calls]
 
     def score(model: Any, X: Any, y: Any) -> float:
         left[0] -= 1
         if left[0] == 0:
             signal.raise_signal(number)
-        return float(model.score(X, y))
+        return float(scorer(model, X, y) if scorer else model.score(X, y))
 
     return score
 
@@ -541,7 +683,17 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
     [
         {"refit": "best"},
         {"error_score": "zero"},
-        {"scoring": ["accuracy", "f1_macro"]},
+        {"refit": True, "scoring": ["accuracy", "f1_macro"]},
+        {"refit": "f1", "scoring": ["accuracy", "f1_macro"]},
+        {"refit": "accuracy"},
+        {"refit": lambda results: 0},
+        {"scoring": ["best", "f1_macro"], "refit": "best"},
+        {"scoring": [], "refit": False},
+        {"scoring": {"a": 3}, "refit": "a"},
+        {"scoring": 3},
+        {"recommend": "last"},
+        {"seconds": 0},
+        {"journal": 3},
         {"scoring": "best"},
         {"max_pulls": 0},
         {"n_arms": 0},
@@ -554,7 +706,7 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
 )
 def test_an_argument_that_is_not_valid_is_refused_before_training(kwargs: Any) -> None:
     with refused(*next(iter(kwargs.items()))):
-        halving(**kwargs).fit(X, y)
+        halving(**{"random_state": None} | kwargs).fit(X, y)
 
 
 def test_what_cannot_be_trained_or_drawn_is_refused_before_training() -> None:

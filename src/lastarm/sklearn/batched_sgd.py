@@ -17,10 +17,11 @@ from lastarm.batched.arrays import Array
 from lastarm.batched.linear import ModelTable, Rule
 from lastarm.errors import InvalidArgument
 from lastarm.sklearn.batched_sgd_support import why_not_these
-from lastarm.sklearn.cv_results import fold_by_fold
+from lastarm.sklearn.cv_results import FoldByFold
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator, Fold, Trained, final_step
 from lastarm.trainers.estimators.family import Lesson, Randomness
+from lastarm.trainers.estimators.scoring import ONLY
 
 
 class Rows(NamedTuple):
@@ -66,12 +67,16 @@ class BatchedSGD:
 
     :param trainer: the trainer that would train the arms one at a time.
     :param threads: the number of threads that share the arms. It changes no number.
+    :param train_scores: whether the scores on TRAIN are told, too.
     """
 
     recorded_as = "LinearTogether"  # its name in journals of version 0.1
 
-    def __init__(self, trainer: Estimator, threads: int = 1) -> None:
+    def __init__(
+        self, trainer: Estimator, threads: int = 1, *, train_scores: bool = False
+    ) -> None:
         self._trainer = trainer
+        self._look = FoldByFold(trainer, train_scores=train_scores)
         self._threads = threads
         estimator = trainer.estimator
         self._step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
@@ -103,25 +108,23 @@ class BatchedSGD:
             batch.arms[arm] = batch.arms[arm]._replace(pulls=done + pulls)
 
     def losses(self, batch: SGDBatch, arms: Sequence[int]) -> list[Any]:
-        """The loss of each arm and its score in each fold; for an arm that has none, the error."""
+        """What `FoldByFold` tells of each arm; for an arm that has no loss, the error."""
         count = len(batch.arms)
         by_fold = [models.finite.reshape(count, -1).all(axis=1) for models in batch.folds]
         finite = np.all(by_fold, axis=0)[list(arms)]
         judged = [val for _, val in self._read(batch.arms[arms[0]])]
         # For equal targets scikit-learn has another rule than the formula of R².
         varied = self._classifies or all(np.var(val.Y.astype(np.float64)) > 0 for val in judged)
-        if self._trainer.scoring in (None, "score") and varied:
+        if self._trainer.scoring in (None, "score") and varied and not self._look.train_scores:
             folds = zip(batch.folds, judged, strict=True)
-            losses: list[Any] = np.array([self._judged(*fold, arms) for fold in folds]).T.tolist()
+            losses = np.array([self._judged(*fold, arms) for fold in folds]).T.tolist()
+            told = [self._look.told([{ONLY: -loss} for loss in one]) for one in losses]
         else:
-            losses = [
-                value_or_error(self._trainer.losses, self.take(batch, arm)) if fit else []
+            told = [
+                value_or_error(self._look.loss, self.take(batch, arm)) if fit else {}
                 for arm, fit in zip(arms, finite, strict=True)
             ]
-        return [
-            _overflow() if not fit else one if isinstance(one, Exception) else fold_by_fold(one)
-            for one, fit in zip(losses, finite, strict=True)
-        ]
+        return [one if fit else _overflow() for one, fit in zip(told, finite, strict=True)]
 
     def take(self, batch: SGDBatch, arm: int) -> Trained:
         """A copy of the arm, with fitted models of scikit-learn."""
@@ -168,7 +171,7 @@ class BatchedSGD:
 
     def fingerprint(self) -> dict[str, Any]:
         """The fingerprint of the trainer, and the name of the kernel."""
-        return {"kernel": "linear", **self._trainer.fingerprint()}
+        return {"kernel": "linear", **self._look.fingerprint()}
 
     def _settings(self, config: Config) -> dict[str, Any]:
         return {name.removeprefix(self._step): value for name, value in config.items()}
@@ -207,23 +210,16 @@ class BatchedSGD:
         for model, fold in zip(state.models, self._folds(arm), strict=True):
             if fold.transformers is not None:
                 model.steps[:-1] = deepcopy(fold.transformers.steps)
-            _begin(final_step(model), self._lesson(fold), arm.seed)
+            _begin(final_step(model), self._trainer.lesson(fold), arm.seed)
         return state
-
-    def _lesson(self, fold: Fold) -> Lesson:
-        trainer = self._trainer
-        return Lesson(fold.X_train, fold.y_train, trainer.classes, trainer.pulls_per_step)
 
     def _read(self, arm: ArmSettings) -> list[tuple[Rows, Rows]]:
         """TRAIN and VAL of each fold."""
         if not self._rows:
-            lessons = [(self._lesson(fold), fold) for fold in self._folds(arm)]
             self._rows = [
-                (
-                    Rows.of(lesson),
-                    Rows.of(lesson._replace(X=fold.X_validation, y=fold.y_validation)),
-                )
-                for lesson, fold in lessons
+                (Rows.of(lesson), Rows.of(lesson._replace(X=val.X, y=val.y)))
+                for fold in self._folds(arm)
+                for lesson, val in [(self._trainer.lesson(fold), fold.validation)]
             ]
         return self._rows
 

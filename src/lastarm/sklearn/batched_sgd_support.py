@@ -34,7 +34,7 @@ WANTED: dict[str, tuple[Any, ...]] = {
 
 
 def batched_sgd_or_reason(
-    trainer: Estimator, configs: Sequence[Config], threads: int
+    trainer: Estimator, configs: Sequence[Config], *, threads: int, train_scores: bool
 ) -> BatchedSGD | str:
     """The batched trainer for these settings; or the reason why there is none."""
     why = why_not(trainer, configs)
@@ -45,7 +45,7 @@ def batched_sgd_or_reason(
     except ImportError as error:
         return str(error)
     kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # which imports numba
-    found: BatchedSGD = kernel.BatchedSGD(trainer, threads)
+    found: BatchedSGD = kernel.BatchedSGD(trainer, threads, train_scores=train_scores)
     return found
 
 
@@ -59,6 +59,8 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
     others = {name for config in configs for name in config if not name.startswith(step)}
     if others or any(name == step[:-2] for config in configs for name in config):
         return f"{', '.join(sorted(others)) or step[:-2]} is not a setting of the last step"
+    if trainer.weighs:
+        return "the kernel knows neither weights nor other parameters of fit"
     losses = LOSSES if type(model) is SGDClassifier else ("squared_error",)
     wanted = {"loss": losses, **WANTED}
     usual, seeds = model.get_params(), []
@@ -81,8 +83,8 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
     except Exception as error:  # each arm will fail with its own error
         return f"they cannot be started: {error}"
     for fold in folds:
-        for rows, targets in (fold[1:3], fold[3:5]):
-            if why := why_not_these(rows, targets, classified=type(model) is SGDClassifier):
+        for X, y, _ in (fold.train, fold.validation):
+            if why := why_not_these(X, y, classified=type(model) is SGDClassifier):
                 return why
     return None
 

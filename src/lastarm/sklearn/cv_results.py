@@ -12,24 +12,52 @@ import numpy as np
 
 from lastarm.events import Failure, Loss
 from lastarm.trainers.estimators import Estimator, Trained
+from lastarm.trainers.estimators.scoring import ONLY
 
 
 class FoldByFold:
-    """The trainer, with the score of each fold beside the loss."""
+    """The trainer, with the scores of each fold beside the loss.
 
-    def __init__(self, trainer: Estimator) -> None:
+    - `trainer`: it trains and scores the arms.
+    - `train_scores`: whether to look at the scores on TRAIN, too.
+    """
+
+    def __init__(self, trainer: Estimator, *, train_scores: bool = False) -> None:
         self._trainer = trainer
+        self.train_scores = train_scores
         self.start, self.train = trainer.start, trainer.train
+        self.version = trainer.version
 
     def loss(self, state: Trained) -> Mapping[str, float]:
-        """The mean loss of all folds, and the score of each."""
-        return fold_by_fold(self._trainer.losses(state))
+        """The mean loss of all folds, and the scores of each."""
+        on_train = self._trainer.scores(state, "train") if self.train_scores else []
+        return self.told(self._trainer.scores(state), on_train)
 
+    def told(
+        self, scores: Sequence[Mapping[str, float]], on_train: Sequence[Mapping[str, float]] = ()
+    ) -> dict[str, float]:
+        """The mean loss of all folds, the mean of each metric by its name, and all scores.
 
-def fold_by_fold(losses: Sequence[float]) -> dict[str, float]:
-    """The mean of the losses of all folds, and the score of each."""
-    scores = {f"split{fold}_test_score": -loss for fold, loss in enumerate(losses)}
-    return {"loss": float(np.mean(losses)), **scores}
+        - `scores`: of each fold, by the name of the metric.
+        - `on_train`: the same on TRAIN.
+        """
+        loss = float(np.mean([-fold[self._trainer.metrics.compared] for fold in scores]))
+        named = [name for name in scores[0] if name != ONLY]
+        return {
+            "loss": loss,
+            **{name: float(np.mean([fold[name] for fold in scores])) for name in named},
+            **{
+                f"split{fold}_{part}_{name}": score
+                for part, folds in (("test", scores), ("train", on_train))
+                for fold, found in enumerate(folds)
+                for name, score in found.items()
+            },
+        }
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The fingerprint of the trainer, and whether scores on TRAIN are in the journal."""
+        train_scores = {"train_scores": True} if self.train_scores else {}
+        return self._trainer.fingerprint() | train_scores
 
 
 def cv_results(
@@ -37,6 +65,8 @@ def cv_results(
     told: list[list[Loss | Failure]],
     *,
     best: int,
+    metric: str,
+    at_best: bool,
     levels: list[int],
     n_splits: int,
     error_score: Any,
@@ -46,33 +76,21 @@ def cv_results(
     - `configs`: the config of each arm.
     - `told`: all losses and failures of each arm, in their order.
     - `best`: the arm that is recommended.
+    - `metric`: the name of the metric that arms are compared by.
+    - `at_best`: whether the rows are of arms as they were when their loss was lowest.
     - `levels`: the numbers of pulls at which arms were compared.
     - `n_splits`: the number of folds.
     - `error_score`: the score of arms that failed.
 
-    The ranks put the best arm first, then arms with more pulls, and compare scores only among arms
-    with equal pulls, because other scores cannot be compared.
+    The ranks put arms with more pulls first, and compare scores only among arms with equal pulls,
+    because other scores cannot be compared; by the metric of the search, the best arm is first. If
+    arms are shown at their best, all scores are compared.
     """
-    folds = range(n_splits)
-    scores = np.full((len(configs), n_splits), nan)
-    for arm, events in enumerate(told):
-        match events[-1:]:
-            case [Failure()]:
-                scores[arm] = error_score
-            case [Loss(metrics=dict() as seen)]:
-                scores[arm] = [float(seen[f"split{fold}_test_score"]) for fold in folds]
-    with np.errstate(invalid="ignore"):  # a score may be infinite
-        means, deviations = scores.mean(axis=1), scores.std(axis=1)
-    level = [events[-1].pull.upto if events else 0 for events in told]
-    order = []
-    for arm, events in enumerate(told):
-        out = not events or isinstance(events[-1], Failure) or not isfinite(means[arm])
-        place = (0, 0.0) if out else (-level[arm], -means[arm])
-        order.append((arm != best, out, *place))
-    in_order = sorted(order)
+    shown = [_shown(events, at_best=at_best) for events in told]
+    level = [event.pull.upto if event else 0 for event in shown]
     names = list(dict.fromkeys(name for config in configs for name in config))
     work = [[event.work for event in events] for events in told]
-    return {
+    table = {
         "mean_fit_time": np.array(
             [sum(done.train_seconds for done in arm) / n_splits for arm in work]
         ),
@@ -81,13 +99,42 @@ def cv_results(
         ),
         **{f"param_{name}": _column(name, configs) for name in names},
         "params": [dict(config) for config in configs],
-        **{f"split{fold}_test_score": scores[:, fold] for fold in folds},
-        "mean_test_score": means,
-        "std_test_score": deviations,
-        "rank_test_score": np.array([1 + bisect_left(in_order, arm) for arm in order]),
+    }
+    seen = next(event.metrics for event in shown if isinstance(event, Loss) and event.metrics)
+    for column in [name.removeprefix("split0_") for name in seen if name.startswith("split0_")]:
+        scores = np.full((len(configs), n_splits), nan)
+        for arm, event in enumerate(shown):
+            match event:
+                case Failure():
+                    scores[arm] = error_score
+                case Loss(metrics=dict() as found):
+                    columns = [f"split{fold}_{column}" for fold in range(n_splits)]
+                    scores[arm] = [float(found[name]) for name in columns]
+        with np.errstate(invalid="ignore"):  # a score may be infinite
+            means, deviations = scores.mean(axis=1), scores.std(axis=1)
+        table |= {f"split{fold}_{column}": scores[:, fold] for fold in range(n_splits)}
+        table |= {f"mean_{column}": means, f"std_{column}": deviations}
+        if column.startswith("test_"):
+            order = []
+            for arm, event in enumerate(shown):
+                out = not isinstance(event, Loss) or not isfinite(means[arm])
+                place = (0, 0.0) if out else (0 if at_best else -level[arm], -means[arm])
+                order.append((arm != best and column == f"test_{metric}", out, *place))
+            in_order = sorted(order)
+            table[f"rank_{column}"] = np.array([1 + bisect_left(in_order, arm) for arm in order])
+    return table | {
         "n_resources": np.array(level),
         "iter": np.array([bisect_left([0, *levels], upto) - 1 for upto in level]),
     }
+
+
+def _shown(events: Sequence[Loss | Failure], *, at_best: bool) -> Loss | Failure | None:
+    """The observation of an arm that its row is about, if it has one."""
+    last = events[-1] if events else None
+    if not at_best or not isinstance(last, Loss) or not isfinite(last.value):
+        return last
+    finite = [event for event in events if isinstance(event, Loss) and isfinite(event.value)]
+    return min(finite, key=lambda event: event.value)
 
 
 def _column(name: str, configs: list[dict[str, Any]]) -> Any:

@@ -9,23 +9,27 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
-from math import nan
+from math import isinf, nan
 from numbers import Integral, Real
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lastarm.arguments import Number, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
-from lastarm.errors import AllArmsFailed, InvalidArgument
-from lastarm.events import Event, Failure, Loss
-from lastarm.policies.named import choose
+from lastarm.errors import AllArmsFailed, InvalidArgument, JournalLocked, OtherSearch
+from lastarm.events import Event, Failure, Loss, Opened
+from lastarm.journal import read
+from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy, fresh
 from lastarm.result import Result
@@ -35,6 +39,8 @@ from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
+from lastarm.trainers.estimators.compat import like_grid_search
+from lastarm.trainers.estimators.scoring import ONLY
 
 if TYPE_CHECKING:
 
@@ -80,7 +86,7 @@ def _require_refit(search: HalvingSearch, name: str) -> None:
     if not search.refit:
         raise AttributeError(
             f"`{name}` needs a model, but with refit=False there is none. Train one with "
-            '`best_params_`, or use refit=True or "keep".'
+            '`best_params_`, or use refit=True or "keep", or the name of a metric.'
         )
 
 
@@ -117,16 +123,29 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
       none of these numbers may be given.
     - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
     - `validation`: the share of the rows that configs are judged by.
-    - `cv`: folds to judge configs by, instead of `validation`. A pull then trains the models of
-      all folds.
+    - `cv`: folds to judge configs by, instead of `validation`: their number, or any splitter of
+      scikit-learn, such as `GroupKFold` or `TimeSeriesSplit`. A pull then trains the models of all
+      folds.
     - `scoring`: the name of a scorer, or a function of (estimator, X, y). Left out, it is the
-      estimator's own `score`.
+      estimator's own `score`. For several metrics it is a list of names, a dict of names and
+      scorers, or a function that returns a dict.
     - `refit`: with True the best config is trained on all rows, with as many pulls as it had in
       the search; "keep" keeps the model that the search trained, at no further cost; with False
-      there is no model.
+      there is no model. With several metrics, the name of one of them says that configs are
+      compared by it, and the best is trained on all rows; with False or "keep" configs are
+      compared by the first.
+    - `recommend`: "latest" recommends the config that the policy found, after all its pulls;
+      "best" the best state that was seen of any config, with the pulls that it had then. Left
+      out, it is "best" for gradient boosting, which overfits, and else "latest".
+    - `return_train_score`: whether `cv_results_` has the scores on the training rows.
+    - `seconds`: stop after this time, with the best config so far. The policy "timed-halving"
+      takes it as its budget.
+    - `journal`: a file that remembers the search. After a crash the same `fit` resumes it. The
+      journal of a search with other rows or settings is refused.
     - `n_jobs`: the number of worker processes, or of threads in the kernel; −1 means one for each
       core. It does not change the answer.
-    - `random_state`: all randomness is derived from it.
+    - `random_state`: all randomness is derived from it. None takes the seed of the journal, or 0
+      for a new one; without a journal, NumPy's global randomness.
     - `error_score`: the score of configs that raise; with "raise" their error ends the search.
     - `verbose`: whether to show progress.
 
@@ -153,8 +172,10 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
 
     Row i of `cv_results_` is arm i as it was observed last: after `n_resources` pulls in all, at
     place `iter` of `n_resources_` (0 and −1 if it was never pulled). The ranks put the recommended
-    arm first, then arms with more pulls, and compare scores only among arms with equal pulls. The
-    times are totals of the arm so far, divided by the number of folds.
+    arm first, then arms with more pulls, and compare scores only among arms with equal pulls. With
+    `recommend="best"`, row i is arm i when its score was best, and all scores are compared. The
+    times are totals of the arm so far, divided by the number of folds. With several metrics there
+    are columns for each, such as `mean_test_roc_auc`.
     """
 
     def __init__(
@@ -169,8 +190,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         eta: Number | None = None,
         validation: float = 0.2,
         cv: Any = None,
-        scoring: str | Callable[..., float] | None = None,
-        refit: bool | Literal["keep"] = True,
+        scoring: Any = None,
+        refit: bool | str = True,
+        recommend: Literal["latest", "best"] | None = None,
+        return_train_score: bool = False,
+        seconds: float | None = None,
+        journal: str | Path | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         error_score: float | Literal["raise"] = nan,
@@ -187,24 +212,76 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.recommend = recommend
+        self.return_train_score = return_train_score
+        self.seconds = seconds
+        self.journal = journal
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.error_score = error_score
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> HalvingSearch:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> HalvingSearch:
         """Search, and then train the best config on all rows, unless `refit` says otherwise.
 
         - `X`, `y`: the rows and their targets.
+        - `params`: `sample_weight`, a weight for each row; `groups`, a label for each row that
+          keeps rows with one label together, or is given to the splitter; and other parameters
+          of the estimator's `fit`. They go where scikit-learn's `GridSearchCV` sends them, also
+          with metadata routing. Without it, a Pipeline takes `step__sample_weight`.
         """
         self._check_choices()
+        seed = self._seed()
+        trainer = self._trainer(X, y, params, seed)
+        scorers = trainer.metrics.scorers
+        self.scorer_ = scorers or check_scoring(self.estimator, scoring=self.scoring)
+        chosen, configs = self._policy_and_configs(seed)
+        workers = 1 if self.n_jobs is None else self.n_jobs
+        if workers < 0:
+            workers = max(1, (os.cpu_count() or 1) + 1 + workers)
+        workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
+        train_scores = bool(self.return_train_score)
+        arms: Trainer[Any] | BatchedTrainer[Any, Any]
+        arms = FoldByFold(trainer, train_scores=train_scores)
+        batched = batched_sgd_or_reason(
+            trainer, configs, threads=workers, train_scores=train_scores
+        )
+        if not isinstance(batched, str):
+            arms, workers = batched, 1
+        elif self.verbose:
+            print(f"HalvingSearch trains one setting at a time: {batched}")
+        recommend = self.recommend or ("best" if trainer.boosts else "latest")
+        self.result_, told = searched(
+            arms,
+            chosen,
+            configs,
+            seed=seed,
+            workers=workers,
+            error_score=self.error_score,
+            progress=bool(self.verbose),
+            recommend=recommend,
+            journal=self.journal,
+        )
+        self._note_found(configs, told, trainer.metrics.compared, at_best=recommend == "best")
+        if self.refit:
+            began, pulls = perf_counter(), int(self.cv_results_["n_resources"][self.best_index_])
+            config, own_seed = configs[self.best_index_], arm_seed(seed, self.best_index_)
+            if self.refit == "keep":
+                # A state that cannot be pickled was lost with its worker: train it again.
+                state = self.result_.state or trained_alone(arms, config, own_seed, pulls)
+                self.best_estimator_ = state.model
+            else:
+                trains = trainer if isinstance(batched, str) else batched
+                self.best_estimator_ = trains.on_all_rows(config, own_seed, pulls)
+            self.refit_time_ = perf_counter() - began
+        return self
+
+    def _trainer(self, X: Any, y: Any, params: dict[str, Any], seed: int) -> Estimator:
+        """What trains and scores the configs on these rows."""
         y = None if y is None else np.asarray(y)
         if np.shape(y)[1:] == (1,) and not get_tags(self.estimator).target_tags.multi_output:
             y = column_or_1d(y, warn=True)
-        seed = self.random_state
-        if not isinstance(seed, Integral):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        seed = whole_number("random_state", seed, 0, "what all randomness is derived from")
+        beside = {name: params.pop(name, None) for name in ("sample_weight", "groups")}
         trainer = Estimator(
             self.estimator,
             X,
@@ -213,6 +290,9 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             validation=self.validation,
             cv=self.cv,
             scoring="score" if self.scoring is None else self.scoring,
+            metric=self._metric(),
+            **beside,
+            fit_params=params,
             seed=seed,
         )
         self.n_splits_ = len(trainer.splits)
@@ -220,29 +300,17 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             rule = f"there are {self.n_splits_} folds, each with a model of its own"
             way_out = "Use refit=True, or `validation` instead of `cv`"
             raise InvalidArgument.of("refit", self.refit, rule, way_out)
-        self.scorer_ = check_scoring(self.estimator, scoring=self.scoring)
-        self.multimetric_ = False
-        policy, configs = self._policy_and_configs(seed)
-        workers = 1 if self.n_jobs is None else self.n_jobs
-        if workers < 0:
-            workers = max(1, (os.cpu_count() or 1) + 1 + workers)
-        workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
-        batched = batched_sgd_or_reason(trainer, configs, threads=workers)
-        arms: Trainer[Any] | BatchedTrainer[Any, Any] = FoldByFold(trainer)
-        if not isinstance(batched, str):
-            arms, workers = batched, 1
-        elif self.verbose:
-            print(f"HalvingSearch trains one setting at a time: {batched}")
-        self.result_, told = searched(
-            arms,
-            policy,
-            configs,
-            seed=seed,
-            workers=workers,
-            error_score=self.error_score,
-            progress=bool(self.verbose),
-        )
+        return trainer
 
+    def _note_found(
+        self,
+        configs: list[dict[str, Any]],
+        told: list[list[Loss | Failure]],
+        metric: str,
+        *,
+        at_best: bool,
+    ) -> None:
+        """Set the attributes that say what was found, and what it took."""
         best = self.result_.arm
         assert best is not None
         self.spent_ = self.result_.spent
@@ -256,23 +324,14 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             configs,
             told,
             best=best,
+            metric=metric,
+            at_best=at_best,
             levels=self.n_resources_,
             n_splits=self.n_splits_,
             error_score=self.error_score,
         )
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        if self.refit:
-            began, pulls = perf_counter(), int(self.cv_results_["n_resources"][best])
-            config, own_seed = configs[best], arm_seed(seed, best)
-            if self.refit == "keep":
-                # A state that cannot be pickled was lost with its worker: train it again.
-                state = self.result_.state or trained_alone(arms, config, own_seed, pulls)
-                self.best_estimator_ = state.model
-            else:
-                trains = trainer if isinstance(batched, str) else batched
-                self.best_estimator_ = trains.on_all_rows(config, own_seed, pulls)
-            self.refit_time_ = perf_counter() - began
-        return self
+        self.multimetric_ = f"mean_test_{ONLY}" not in self.cv_results_
+        self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][best])
 
     predict = _of_the_model("predict", "What the best model predicts.")
     predict_proba = _of_the_model(
@@ -288,10 +347,35 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         "inverse_transform", "The rows that the best model would transform into these."
     )
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The score of the best model on these rows: higher is better."""
-        best = self._best("score")
-        return float(self.scorer_(best, X) if y is None else self.scorer_(best, X, y))
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """The score of the best model on these rows: higher is better.
+
+        - `X`, `y`: the rows and their targets.
+        - `params`: what the scorer gets beside them, such as `sample_weight`, where metadata
+          routing is enabled.
+        """
+        best, rows = self._best("score"), (X,) if y is None else (X, y)
+        if params and not get_config()["enable_metadata_routing"]:
+            name, value = next(iter(params.items()))
+            rule = "without metadata routing, the scorer gets nothing but the rows"
+            way_out = "Leave it out, or call sklearn.set_config(enable_metadata_routing=True)"
+            raise InvalidArgument.of(name, value, rule, way_out)
+        if params:
+            params = dict(process_routing(self, "score", **params).scorer["score"])
+        metric = self._metric() or ONLY
+        scorer = self.scorer_[metric] if isinstance(self.scorer_, dict) else self.scorer_
+        found = scorer(best, *rows, **params)
+        return float(found[metric] if isinstance(found, dict) else found)
+
+    def get_metadata_routing(self) -> Any:
+        """Where metadata go, as in scikit-learn's own searches."""
+        return self._like_grid_search().get_metadata_routing()
+
+    def _like_grid_search(self) -> Any:
+        splitter = self.cv if hasattr(self.cv, "split") else None
+        return like_grid_search(
+            self.estimator, scoring=self.scoring, metric=self._metric(), cv=splitter
+        )
 
     @property
     def classes_(self) -> Any:
@@ -322,32 +406,68 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
+    def _metric(self) -> str | None:
+        """The name of the metric that configs are compared by, if there are several."""
+        named = isinstance(self.refit, str) and self.refit != "keep"
+        if isinstance(self.scoring, list | tuple | dict):
+            return str(self.refit) if named else next(iter(self.scoring), None)
+        return str(self.refit) if named and callable(self.scoring) else None
+
+    def _seed(self) -> int:
+        """What all randomness is derived from."""
+        seed = self.random_state
+        if seed is None and self.journal is not None:
+            if not isinstance(self.journal, str | Path):
+                rule, way_out = "it is a file", "Use the path of a file"
+                raise InvalidArgument.of("journal", self.journal, rule, way_out)
+            opened = read(self.journal)[0] if os.path.lexists(self.journal) else None
+            return opened.seed if isinstance(opened, Opened) else 0
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        return whole_number("random_state", seed, 0, "what all randomness is derived from")
+
     def _check_choices(self) -> None:
         scoring, error_score = self.scoring, self.error_score
-        if self.refit not in (True, False, "keep"):
+        several = isinstance(scoring, list | tuple | dict)
+        names = [repr(name) for name in scoring] if several else []
+        if several and (self.refit is True or self.refit not in (False, "keep", *scoring)):
+            rule = "with several metrics, it is the name of the one that configs are compared by"
+            way_out = f'Use {" or ".join(names)}; or False or "keep" for the first of them'
+            raise InvalidArgument.of("refit", self.refit, rule, way_out)
+        if not several and not callable(scoring) and self.refit not in (True, False, "keep"):
             rule = "it says which model there is after the search"
             way_out = 'Use True to train on all rows, "keep" for the model of the search, or False'
+            raise InvalidArgument.of("refit", self.refit, rule, way_out)
+        if not isinstance(self.refit, bool | str):
+            rule, way_out = "it is not a name", 'Use True, "keep", False or the name of a metric'
             raise InvalidArgument.of("refit", self.refit, rule, way_out)
         if error_score != "raise" and not isinstance(error_score, Real):
             rule, way_out = "it is the score of configs that fail", 'Use a number, or "raise"'
             raise InvalidArgument.of("error_score", error_score, rule, way_out)
-        if not (isinstance(scoring, str | None) or callable(scoring)):
-            way_out = "Use the name of a scorer, or a function of (estimator, X, y)"
-            rule = "configs are compared by one number"
+        if not (isinstance(scoring, str | None) or callable(scoring) or several):
+            way_out = "Use the name of a scorer, a function of (estimator, X, y), or a list or "
+            way_out += "dict of scorers"
+            rule = "it says how configs are compared"
             raise InvalidArgument.of("scoring", scoring, rule, way_out)
+        if self.recommend not in (None, "latest", "best"):
+            rule = "it says which state is recommended"
+            way_out = 'Use "latest" or "best", or leave it out'
+            raise InvalidArgument.of("recommend", self.recommend, rule, way_out)
 
-    def _policy_and_configs(self, seed: int) -> tuple[Policy, list[dict[str, Any]]]:
+    def _policy_and_configs(self, seed: int) -> tuple[Chosen, list[dict[str, Any]]]:
         given, space, eta = self.policy, self.param_distributions, self.eta
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
-            policy, _ = choose(given, {"n_arms": self.n_arms, **numbers})
+            numbers = {"n_arms": self.n_arms, **numbers}
+            policy, seconds = choose(given, numbers, seconds=self.seconds)
             configs = _drawn(space, policy.arms, seed)
-            return fresh(policy, arms=len(configs)), configs
+            return Chosen(fresh(policy, arms=len(configs)), seconds), configs
         configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
         numbers["arms"] = len(configs)
         etas = 2 if eta is None else eta
         suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
-        return choose(given, numbers, seed=seed, suggested=suggested).policy, configs
+        chosen = choose(given, numbers, seed=seed, seconds=self.seconds, suggested=suggested)
+        return chosen, configs
 
 
 def _suggested(
@@ -390,13 +510,15 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
 
 def searched(
     trainer: Trainer[Any] | BatchedTrainer[Any, Any],
-    policy: Policy,
+    chosen: Chosen,
     configs: list[dict[str, Any]],
     *,
     seed: int,
     workers: int,
     error_score: float | Literal["raise"],
     progress: bool,
+    recommend: Literal["latest", "best"],
+    journal: str | Path | None,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
     """The result, and all losses and failures of each arm."""
     told: list[list[Loss | Failure]] = [[] for _ in configs]
@@ -412,22 +534,34 @@ def searched(
         result = search(
             trainer,
             Configs(configs),
-            policy=policy,
+            policy=chosen.policy,
             workers=workers,
             seed=seed,
+            seconds=None if isinf(chosen.seconds) else chosen.seconds,
+            journal=journal,
+            recommend=recommend,
             on_event=note,
             progress=progress,
         )
     except AllArmsFailed as error:
         raise AllFitsFailed(error.causes) from error
+    except (JournalLocked, OtherSearch) as error:
+        error.add_note(
+            "Clones of a HalvingSearch, such as cross-validation makes, share its journal. Only "
+            "the one that began it can use it: give each a journal of its own."
+        )
+        raise
     if result.stopped_by == signal.SIGTERM:
         signal.raise_signal(signal.SIGTERM)  # it is for the whole program, not for the search
+    if result.arm is None and result.stopped_by is None:
+        rule = "no config had a score within that time"
+        raise InvalidArgument.of("seconds", chosen.seconds, rule, "Use more, or smaller pulls")
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
         warnings.warn(
-            f"the search was stopped after {result.spent.pulls} pulls of {policy.budget}; the "
-            "best config so far is used",
+            f"the search was stopped after {result.spent.pulls} pulls of {chosen.policy.budget}; "
+            "the best config so far is used",
             stacklevel=4,
         )
     if result.failures:

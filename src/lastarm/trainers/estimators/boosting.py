@@ -5,11 +5,19 @@ Both are told by name, so that neither package need be installed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from lastarm.trainers.estimators.family import Family, Lesson, Randomness
+from lastarm.trainers.estimators.family import Family, Lesson, NotStopping, Randomness
+
+# All names that LightGBM has for it. XGBoost has one of them.
+STOPPING_ROUNDS = (
+    "early_stopping_round",
+    "early_stopping_rounds",
+    "early_stopping",
+    "n_iter_no_change",
+)
 
 
 def _is_a(name: str, estimator: Any) -> bool:
@@ -31,7 +39,7 @@ def _trees(
     for pull in pulls:
         random.of(pull)
         model.set_params(n_estimators=lesson.steps * ((upto - done) // len(pulls)))
-        model.fit(lesson.X, lesson.y, **(before(model) if pull else {}))
+        model.fit(lesson.X, lesson.y, **lesson.params, **(before(model) if pull else {}))
     model.set_params(n_estimators=upto * lesson.steps)
 
 
@@ -52,13 +60,40 @@ def _draws(booster: Any) -> bool:
     )
 
 
+def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
+    """Without rounds of early stopping, and without callbacks that stop."""
+    given = model.get_params(deep=False)
+    settings: dict[str, Any] = {name: None for name in STOPPING_ROUNDS if given.get(name)}
+    if any(map(_stops, given.get("callbacks") or ())):  # XGBoost has them among its settings
+        settings["callbacks"] = _others(given["callbacks"])
+    if any(map(_stops, params.get("callbacks") or ())):
+        params = {**params, "callbacks": _others(params["callbacks"])}
+    return NotStopping(settings, params)
+
+
+def _stops(callback: Any) -> bool:
+    return "EarlyStopping" in type(callback).__name__
+
+
+def _others(callbacks: Any) -> Any:
+    return [callback for callback in callbacks if not _stops(callback)] or None
+
+
 LIGHTGBM = Family(
     partial(_is_a, "lightgbm.LGBMModel"),
     partial(_trees, lambda model: {"init_model": model.booster_}),
     counted="n_estimators",
+    not_stopping=_not_stopping,
+    boosts=lambda model: getattr(model, "boosting_type", None) != "rf",
+    # Scores to begin with are replaced by those of the trees that a model continues from.
+    own_params=("init_model", "init_score"),
+    threads="n_jobs",  # left out, it asks for as many as there are cores
 )
 XGBOOST = Family(
     partial(_is_a, "xgboost.XGBModel"),
     partial(_trees, lambda model: {"xgb_model": model.get_booster()}),
     counted="n_estimators",
+    not_stopping=_not_stopping,
+    boosts=lambda _: True,
+    own_params=("xgb_model",),
 )

@@ -6,16 +6,17 @@ import hashlib
 import pickle
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from threadpoolctl import ThreadpoolController
@@ -24,8 +25,10 @@ from lastarm.arguments import whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
-from lastarm.trainers.estimators.family import Family, Lesson, Randomness
-from lastarm.trainers.losses import as_loss
+from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
+from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
+from lastarm.trainers.estimators.scoring import ONLY, Scoring
 from lastarm.trainers.protocol import Config
 from lastarm.trainers.splits import Split, folds
 from lastarm.trainers.splits import split as draw
@@ -61,14 +64,21 @@ class Trained:
         return self.models[0]
 
 
+class LabelledRows(NamedTuple):
+    """Rows, their targets, and what the scorers get with them, such as their weights."""
+
+    X: Any
+    y: Any
+    params: Mapping[str, Any]
+
+
 class Fold(NamedTuple):
     """TRAIN and VAL as the last step of a pipeline sees them, and the fitted steps before it."""
 
     transformers: Any  # None where there are none
-    X_train: Any
-    y_train: Any
-    X_validation: Any
-    y_validation: Any
+    train: LabelledRows
+    validation: LabelledRows
+    params: Mapping[str, Any]  # what the last step gets with TRAIN to learn from
 
 
 class Estimator:
@@ -81,13 +91,25 @@ class Estimator:
     - `split`: which rows are TRAIN, VAL and TEST. Left out, they are drawn.
     - `test`, `validation`: the shares of the rows that are TEST and VAL. 0 means no TEST.
     - `cv`: a number of folds, one of scikit-learn's splitters, or pairs of (TRAIN, VAL). Each fold
-      has a model of its own, a pull trains all of them, and the loss is their mean loss.
+      has a model of its own, a pull trains all of them, and the loss is their mean loss. For a
+      `TimeSeriesSplit`, TEST are the last rows.
     - `scoring`: the name of a scorer, a function of (estimator, X, y), or "score" for the
       estimator's own. The loss is then −score. Left out, it is 1 − accuracy for classifiers and
-      the mean squared error for regressors.
+      the mean squared error for regressors. For several metrics it is a list of names, a dict of
+      names and scorers, or a function that returns a dict; all of them are in the journal.
+    - `metric`: the name of the metric that arms are compared by, if there are several. Left out,
+      it is the first.
+    - `sample_weight`: a weight for each row. It goes where scikit-learn's `GridSearchCV` sends it:
+      to `fit`, and to the scorers that take it, depending on the version and on metadata routing.
+    - `groups`: a label for each row. Rows with one label are never in two parts. A splitter of
+      scikit-learn gets them, and decides.
+    - `fit_params`: other parameters of the estimator's `fit`. Those with an entry per row are cut
+      with the rows. Without metadata routing, those of a Pipeline are named after their step, as
+      in "model__sample_weight".
     - `pulls_per_step`: how many steps a pull has.
     - `seed`: decides which rows are in which part.
-    - `threads`: the threads of BLAS and OpenMP; None lets them choose.
+    - `threads`: the threads of BLAS, OpenMP and LightGBM; None lets them choose. An `n_jobs` that
+      the estimator was given stays.
 
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.linear_model import SGDClassifier
@@ -103,6 +125,8 @@ class Estimator:
 
     One thread is the default, because arms are trained side by side, and because the last bits of
     a sum depend on the number of threads: the same search could end differently.
+
+    Early stopping is switched off while an arm is trained, with a warning: pulls take its place.
     """
 
     def __init__(
@@ -115,7 +139,11 @@ class Estimator:
         test: float = 0.1,
         validation: float = 0.2,
         cv: int | Iterable[tuple[Any, Any]] | Any = None,
-        scoring: str | Callable[[Any, Any, Any], float] | None = None,
+        scoring: str | Callable[..., Any] | Iterable[str] | Mapping[str, Any] | None = None,
+        metric: str | None = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        fit_params: Mapping[str, Any] | None = None,
         pulls_per_step: int = 1,
         seed: int = 0,
         threads: int | None = 1,
@@ -125,7 +153,7 @@ class Estimator:
             rule = "it is not an instance of an estimator"
             way_out = "Pass an instance, such as SGDClassifier()"
             raise InvalidArgument.of("estimator", final, rule, way_out)
-        _family(final)
+        family = _family(final)
         if scoring is None and not (is_classifier(final) or is_regressor(final)):
             kind = type(final).__name__
             rule = f"{kind} is neither a classifier nor a regressor, so its loss is not defined"
@@ -139,14 +167,23 @@ class Estimator:
         if threads is not None:
             threads = whole_number("threads", threads, 1, "the threads of BLAS and OpenMP")
         self.threads = threads
-        self._score = _scorer(scoring)
+        self.metrics = Scoring(scoring, metric, estimator)
         if y is None and get_tags(final).target_tags.required:
             rule = f"{type(final).__name__} requires y to be passed, but the target y is None"
             raise InvalidArgument.of("y", None, rule, "Pass the targets")
         self._X, self._y = indexable(X, None if y is None else np.asarray(y))
         if self._y is not None and self._y.ndim == 2 and self._y.shape[1] == 1:
             self._y = self._y.ravel()
-        self.splits = self._splits(split, test, validation, cv, is_classifier(final))
+        n = int(self._X.shape[0] if hasattr(self._X, "shape") else len(self._X))
+        groups = one_per_row("groups", groups, n)
+        self._config = get_config()  # which other processes do not have
+        splitter = cv if hasattr(cv, "split") else None
+        self._sent = self._metadata(splitter, sample_weight, groups, fit_params, n)
+        self._fit_params = for_steps(estimator, self._sent.fit)
+        require_taken(final, family, self._fit_params[1])
+        self._warned = False
+        self._warn_of_stopping(final)
+        self.splits = self._splits(split, test, validation, cv, is_classifier(final), groups, n)
         self.classes = None  # all classes, also those that a small TRAIN lacks
         if is_classifier(final):
             labels = np.unique(self._y)
@@ -154,6 +191,7 @@ class Estimator:
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method
+        self.version = 2 if _trained_otherwise_before(final) else 1
 
     def start(self, config: Config, seed: int) -> Trained:
         """Models with this config, not fitted yet."""
@@ -166,53 +204,88 @@ class Estimator:
             kind = type(final).__name__
             rule = f"it says how far a {kind} is trained, and that is what pulls decide"
             raise InvalidArgument.of(counted, config[counted], rule, "Leave it out of the config")
+        self._warn_of_stopping(final)
         return Trained(config, seed, 0, models)
 
     def train(self, state: Trained, pulls: int) -> Trained:
         """The same models, trained `pulls` pulls further."""
         upto = state.pulls + pulls
-        with self._threads():
+        with self._as_set():
             for model, fold in zip(state.models, self.folds(state), strict=True):
                 if state.pulls == 0 and fold.transformers is not None:
                     model.steps[:-1] = fold.transformers.steps
-                lesson = Lesson(fold.X_train, fold.y_train, self.classes, self.pulls_per_step)
-                _further(final_step(model), lesson, state.pulls, upto, state.seed)
+                self._further(final_step(model), self.lesson(fold), state.pulls, upto, state.seed)
         state.pulls = upto
         return state
 
-    def loss(self, state: Trained) -> float:
-        """The mean loss of all models on VAL."""
-        return float(np.mean(self.losses(state)))
+    def loss(self, state: Trained) -> Any:
+        """The mean loss of all models on VAL; of several metrics, also the mean of each."""
+        scores = self.scores(state)
+        means = {name: float(np.mean([one[name] for one in scores])) for name in scores[0]}
+        loss = float(np.mean([-one[self.metrics.compared] for one in scores]))
+        return loss if set(means) == {ONLY} else {"loss": loss, **means}
 
     def losses(self, state: Trained) -> list[float]:
         """The loss of each model on VAL."""
-        if callable(self.scoring):  # it may want to see the whole pipeline, and the rows as given
-            return self._losses(state, "validation")
-        with self._threads():
-            judged = zip(state.models, self.folds(state), strict=True)
-            return [self._loss(final_step(model), *fold[3:]) for model, fold in judged]
+        return [-one[self.metrics.compared] for one in self.scores(state)]
+
+    def scores(
+        self, state: Trained, part: Literal["train", "validation", "test"] = "validation"
+    ) -> list[dict[str, float]]:
+        """All metrics of each model on a part of the rows, by their names: higher is better.
+
+        - `state`: a trained arm.
+        - `part`: the rows that it is judged by.
+        """
+        whole = part == "test" or self.metrics.sees_rows_as_given(self._sent.score)
+        with self._as_set():
+            found = []
+            folds = [None] * len(self.splits) if whole else self.folds(state)
+            for i, (model, fold) in enumerate(zip(state.models, folds, strict=True)):
+                judged = self._rows(i, part) if fold is None else getattr(fold, part)
+                with self._threads_of(final_step(model)):
+                    scored = model if whole else final_step(model)
+                    found.append(self.metrics.scores(scored, *judged))
+            return found
 
     def _test(self, state: Trained) -> float:
         """The mean loss of all models on TEST."""
-        return float(np.mean(self._losses(state, "test")))
+        return float(np.mean([-one[self.metrics.compared] for one in self.scores(state, "test")]))
+
+    def lesson(self, fold: Fold) -> Lesson:
+        """What the last step learns from in a fold."""
+        X, y, _ = fold.train
+        return Lesson(X, y, self.classes, self.pulls_per_step, fold.params)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with this config that has learnt from all rows, also those of VAL and TEST."""
-        with self._threads():
+        with self._as_set():
             model, lesson = self.begun_on_all_rows(config, seed)
-            _further(final_step(model), lesson, 0, pulls, seed)
+            self._further(final_step(model), lesson, 0, pulls, seed)
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
         """A model of which only the transformers are fitted, and all rows to learn from."""
         model, rows = self.start(config, seed).models[0], self._X
+        of_transformers, of_last = self._fit_params
         if isinstance(model, Pipeline) and len(model) > 1:
             transformers = model[:-1]
             Randomness(transformers, self.seed).of(0)
-            with self._threads():
-                rows = transformers.fit_transform(rows, self._y)
+            with self._as_set():
+                rows = transformers.fit_transform(rows, self._y, **of_transformers)
             model.steps[:-1] = transformers.steps
-        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step)
+        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step, of_last)
+
+    @property
+    def boosts(self) -> bool:
+        """Whether the estimator overfits with more pulls, as boosted trees do."""
+        final = final_step(self.estimator)
+        return _family(final).boosts(final)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether there are weights, or other parameters of `fit` or of scorers."""
+        return bool(self._sent.fit or self._sent.score)
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the rows, of the split and of the estimator's parameters."""
@@ -232,6 +305,12 @@ class Estimator:
             "pulls_per_step": self.pulls_per_step,
             "seed": self.seed,
             "threads": self.threads,
+            **({"metric": self.metrics.metric} if self.metrics.metric else {}),
+            **{
+                f"{to}.{name}": _digest(value)
+                for to, params in (("fit", self._sent.fit), ("score", self._sent.score))
+                for name, value in params.items()
+            },
             **code_fingerprint("scoring", self.scoring),
             **code_fingerprint("settings", functions),
         }
@@ -245,50 +324,136 @@ class Estimator:
 
     def _forget(self) -> None:
         """Forget what can be computed again; it is not pickled either."""
-        self._parts: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._parts: dict[tuple[int, str], LabelledRows] = {}
         self._kept: OrderedDict[Any, list[Fold]] = OrderedDict()
         self._pools: Any = None
 
-    def _threads(self) -> AbstractContextManager[Any]:
-        if self.threads is None:
-            return nullcontext()
-        self._pools = self._pools or ThreadpoolController()
-        limited: AbstractContextManager[Any] = self._pools.limit(limits=self.threads)
-        return limited
+    @contextmanager
+    def _as_set(self) -> Iterator[None]:
+        """Within, the threads that were asked for, and scikit-learn as it was set here."""
+        with ExitStack() as stack:
+            stack.enter_context(config_context(**self._config))
+            if self.threads is not None:
+                self._pools = self._pools or ThreadpoolController()
+                stack.enter_context(self._pools.limit(limits=self.threads))
+            yield
+
+    def _threads_of(self, model: Any) -> AbstractContextManager[None]:
+        """Within, a model that takes no notice of OpenMP's limit has the threads asked for."""
+        name = _family(model).threads
+        left_out = name and self.threads is not None and getattr(model, name) is None
+        return set_meanwhile(model, {name: self.threads} if name and left_out else {})
+
+    def _further(self, model: Any, lesson: Lesson, done: int, upto: int, seed: int) -> None:
+        """Train a model that had `done` pulls up to `upto`, and put the user's settings back."""
+        random, family = Randomness(model, seed), _family(model)
+        never_stops, params = family.not_stopping(model, lesson.params)
+        with ExitStack() as meanwhile:
+            meanwhile.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore", ConvergenceWarning)  # expected after a few iterations
+            meanwhile.enter_context(self._threads_of(model))
+            meanwhile.enter_context(set_meanwhile(model, never_stops))
+            family.further(model, lesson._replace(params=params), done, upto, random)
+        random.put_back()
+        for name, value in vars(model).items():
+            # Pickled, a view becomes contiguous, and BLAS then adds in another order: do it now.
+            if isinstance(value, np.ndarray) and not value.flags.forc:
+                setattr(model, name, value.copy(order="C"))
+
+    def _warn_of_stopping(self, final: Any) -> None:
+        """Say once that early stopping is switched off."""
+        settings, params = _family(final).not_stopping(final, self._fit_params[1])
+        given = {name: getattr(final, name) for name in settings}
+        stops = [f"{name}={value!r}" for name, value in given.items() if value != "auto"]
+        stops += ["the callback of early stopping"] * (params is not self._fit_params[1])
+        if stops and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{' and '.join(stops)} of {type(final).__name__} has no effect. Early stopping "
+                "is switched off in all arms: pulls decide how long an arm is trained, and the "
+                'policy stops it. With recommend="best", the best state that was seen is '
+                "returned. Leave the setting out to avoid this warning.",
+                stacklevel=3,
+            )
+
+    def _metadata(
+        self,
+        splitter: Any,
+        sample_weight: Any,
+        groups: Any,
+        fit_params: Mapping[str, Any] | None,
+        n: int,
+    ) -> Metadata:
+        """Where weights and other parameters go."""
+        params = dict(fit_params or {})
+        if sample_weight is not None:
+            if "sample_weight" in params:
+                rule = "there is a `sample_weight` among them, and another one beside them"
+                raise InvalidArgument.of("fit_params", fit_params, rule, "Give it once")
+            params["sample_weight"] = sample_weight
+        for name, value in params.items():
+            if name.rpartition("__")[2] == "sample_weight":  # also that of a step
+                params[name] = one_per_row(name, value, n)
+        if splitter is not None and groups is not None:
+            params["groups"] = groups
+        if not params:
+            return Metadata({}, {}, {})
+        grid_search = like_grid_search(
+            self.estimator,
+            scoring=self.metrics.as_grid_search_takes_it(),
+            metric=self.metrics.metric,
+            cv=splitter,
+        )
+        return routed(grid_search, self._X, params)
 
     def _splits(
-        self, own: Split | None, test: float, validation: float, cv: Any, labelled: bool
+        self,
+        own: Split | None,
+        test: float,
+        validation: float,
+        cv: Any,
+        labelled: bool,
+        groups: Any,
+        n: int,
     ) -> tuple[Split, ...]:
         """One split, or one for each fold; TEST is the same in all."""
-        X = self._X
-        n = int(X.shape[0] if hasattr(X, "shape") else len(X))  # a sparse one has no len
         y = n if self._y is None else self._y
-        stratify = labelled and np.ndim(y) == 1
+        stratify = labelled and np.ndim(y) == 1 and groups is None
         if own is not None:
             if cv is not None:
                 rule = "`split` also says which rows are TRAIN"
                 raise InvalidArgument.of("cv", cv, rule, "Use only one of them")
+            if groups is not None:
+                rule = "`split` says which rows are in which part"
+                raise InvalidArgument.of("groups", groups, rule, "Use only one of them")
             return (own.within(n),)
         if isinstance(cv, int | np.integer):
-            return folds(y, int(cv), self.seed, test=test, stratify=stratify)
+            return folds(y, int(cv), self.seed, test=test, stratify=stratify, groups=groups)
         if cv is not None and not hasattr(cv, "split"):
             pairs = list(cv) if isinstance(cv, Iterable) else []
             if not pairs:
                 way_out = "Use a number, a splitter, or pairs of (TRAIN, VAL)"
                 raise InvalidArgument.of("cv", cv, "it has no folds", way_out)
             return tuple(Split(train, judged).within(n) for train, judged in pairs)
-        drawn = draw(y, self.seed, test=test, validation=validation, stratify=stratify)
+        drawn = draw(
+            y, self.seed, test=test, validation=validation, stratify=stratify, groups=groups
+        )
         if cv is None:
             return (drawn,)
-        rest = np.setdiff1d(np.arange(n), drawn.test)
-        pairs = cv.split(_cut(self._X, rest), _cut(self._y, rest))
-        return tuple(Split(rest[train], rest[judged], drawn.test) for train, judged in pairs)
+        unseen = drawn.test
+        if isinstance(cv, TimeSeriesSplit):  # the future, not a tenth of all times
+            unseen = np.arange(n - unseen.size, n)
+        rest = np.setdiff1d(np.arange(n), unseen)
+        params = of_rows(self._X, self._sent.split, rest)
+        pairs = cv.split(_cut(self._X, rest), _cut(self._y, rest), **params)
+        return tuple(Split(rest[train], rest[judged], unseen) for train, judged in pairs)
 
-    def _rows(self, i: int, part: str) -> tuple[Any, Any]:
-        """X and y of a part of fold i, cut out once."""
+    def _rows(self, i: int, part: str) -> LabelledRows:
+        """A part of fold i, cut out once."""
         if (i, part) not in self._parts:
             rows = getattr(self.splits[i], part)
-            self._parts[i, part] = _cut(self._X, rows), _cut(self._y, rows)
+            params = of_rows(self._X, self._sent.score, rows)
+            self._parts[i, part] = LabelledRows(_cut(self._X, rows), _cut(self._y, rows), params)
         return self._parts[i, part]
 
     def folds(self, state: Trained) -> list[Fold]:
@@ -306,32 +471,23 @@ class Estimator:
         return self._kept[key]
 
     def _fold(self, i: int, model: Any) -> Fold:
-        (X_train, y_train), (X, y) = self._rows(i, "train"), self._rows(i, "validation")
+        train, validation = self._rows(i, "train"), self._rows(i, "validation")
+        of_transformers, of_last = (
+            of_rows(self._X, params, self.splits[i].train) for params in self._fit_params
+        )
         if not isinstance(model, Pipeline) or len(model) == 1:
-            return Fold(None, X_train, y_train, X, y)
-        with self._threads():
+            return Fold(None, train, validation, of_last)
+        with self._as_set():
             transformers = clone(model[:-1])
             Randomness(transformers, self.seed).of(0)
-            X_train = transformers.fit_transform(X_train, y_train)
+            train = train._replace(
+                X=transformers.fit_transform(train.X, train.y, **of_transformers)
+            )
             with suppress(Exception):  # with a lambda in it, it is never pickled
                 # A view in it becomes contiguous by this, and BLAS then adds in another order.
                 transformers = pickle.loads(pickle.dumps(transformers))
-            return Fold(transformers, X_train, y_train, transformers.transform(X), y)
-
-    def _losses(self, state: Trained, part: str) -> list[float]:
-        with self._threads():
-            models = enumerate(state.models)
-            return [self._loss(model, *self._rows(i, part)) for i, model in models]
-
-    def _loss(self, model: Any, X: Any, y: Any) -> float:
-        if self._score is not None:
-            return -as_loss(self._score(model, *((X,) if y is None else (X, y))))
-        predicted = np.reshape(model.predict(X), y.shape)
-        if is_classifier(model):
-            wrong = predicted != y
-            return float(np.mean(wrong if y.ndim == 1 else wrong.any(axis=1)))
-        with np.errstate(over="ignore", invalid="ignore"):  # an arm may diverge
-            return float(np.mean((predicted - y) ** 2))
+            validation = validation._replace(X=transformers.transform(validation.X))
+        return Fold(transformers, train, validation, of_last)
 
 
 def _cut(X: Any, rows: Any) -> Any:
@@ -361,34 +517,12 @@ def _family(final: Any) -> Family:
     )
 
 
-def _further(model: Any, lesson: Lesson, done: int, upto: int, seed: int) -> None:
-    """Train a model that had `done` pulls up to `upto`, and put the user's settings back."""
-    random = Randomness(model, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # expected after a few iterations
-        _family(model).further(model, lesson, done, upto, random)
-    random.put_back()
-    for name, value in vars(model).items():
-        # Pickled, a view becomes contiguous, and BLAS then adds in another order: do it at once.
-        if isinstance(value, np.ndarray) and not value.flags.forc:
-            setattr(model, name, value.copy(order="C"))
-
-
-def _scorer(scoring: Any) -> Any:
-    if scoring is None or callable(scoring):
-        return scoring
-    if scoring == "score":
-        return _own_score
-    try:
-        return get_scorer(scoring)
-    except (ValueError, TypeError):
-        way_out = 'Use one of sklearn.metrics.get_scorer_names(), "score", or a function of '
-        way_out += "(estimator, X, y) that is higher for better models"
-        raise InvalidArgument.of("scoring", scoring, "it is not a scorer", way_out) from None
-
-
-def _own_score(model: Any, *rows: Any) -> Any:
-    return model.score(*rows)
+def _trained_otherwise_before(final: Any) -> bool:
+    """Whether version 0.1 set rows apart from TRAIN for the early stopping of this estimator."""
+    stops = _family(final).not_stopping(final, {}).settings
+    return isinstance(final, scikit_learn.BOOSTED) and any(
+        getattr(final, name) != "auto" for name in stops
+    )
 
 
 def _bytes(value: Any) -> Any:
@@ -418,13 +552,20 @@ def _written(value: Any) -> str:
     return _written(type(value)) if " at 0x" in shown else shown  # an address says nothing
 
 
+def _digest(value: Any) -> str:
+    """The sha256 of a parameter of `fit`."""
+    if hasattr(value, "__array__") or hasattr(value, "tocsr"):
+        return _sha256(value)
+    return hashlib.sha256(_written(value).encode()).hexdigest()
+
+
 def _sha256(*tables: Any) -> str:
     digest = hashlib.sha256()
     for table in tables:
         if hasattr(table, "tocsr"):
             rows = table.tocsr()
             parts = [np.array(rows.shape), rows.indptr, rows.indices, rows.data]
-        elif hasattr(table, "iloc"):
+        elif hasattr(table, "columns"):
             names = np.array([repr(name) for name in table.columns])
             parts = [names, *(table.iloc[:, i].to_numpy() for i in range(table.shape[1]))]
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ class Lesson(NamedTuple):
     y: Any
     classes: Any  # also those that these rows lack; None unless it is a classifier
     steps: int
+    params: Mapping[str, Any] = {}  # of `fit`, such as the weights of these rows
 
 
 class Randomness:
@@ -56,6 +58,13 @@ def _mixed(seed: int, pull: int) -> int:
     return int(np.random.SeedSequence([seed, pull]).generate_state(1)[0]) >> 1
 
 
+class NotStopping(NamedTuple):
+    """What keeps a model from stopping early, because pulls decide how long it is trained."""
+
+    settings: dict[str, Any]  # of the model, while it is trained
+    params: Mapping[str, Any]  # of `fit`, without what would stop it
+
+
 class Family(NamedTuple):
     """Estimators that are trained further in one and the same way.
 
@@ -67,3 +76,22 @@ class Family(NamedTuple):
     accepts: Callable[[Any], bool]
     further: Callable[[Any, Lesson, int, int, Randomness], None]
     counted: str | None  # the parameter that says how far a model is trained: pulls decide it
+    not_stopping: Callable[[Any, Mapping[str, Any]], NotStopping]
+    boosts: Callable[[Any], bool]  # whether it overfits with more pulls, as boosted trees do
+    method: str = "fit"  # what `further` calls
+    own_params: tuple[str, ...] = ()  # of that method, which `further` gives itself
+    threads: str | None = None  # the parameter with their number, if OpenMP's limit is ignored
+
+
+@contextmanager
+def set_meanwhile(model: Any, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Within, the model has these settings; afterwards its own."""
+    given = model.get_params(deep=False)
+    own = {name: given[name] for name in settings}
+    if settings:
+        model.set_params(**settings)
+    try:
+        yield
+    finally:
+        if settings:
+            model.set_params(**own)
