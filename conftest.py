@@ -1,8 +1,10 @@
 """What all tests need of the process that they run in."""
 
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,13 @@ from hypothesis import HealthCheck, settings
 # for each other, which takes several times as long.
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Ray's workers give way to all other processes. Beside other tests they would wait for minutes.
+os.environ.setdefault("RAY_worker_niceness", "0")
+
+# Hundreds of tests start Python. A module is compiled by the first process that needs it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No test asserts a time, and a machine may be busy. Continuous integration tries the same examples
 # every time; elsewhere new ones are looked for.
@@ -37,13 +46,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LONGEST = (
     "test_ray.py",
     "test_faults.py",
+    "test_processes.py",
     "test_dask.py",
     "test_sklearn.py",
-    "test_paper_parts.py",
+    "test_ray_of_its_own.py",
+    "test_tune.py",
     "test_examples.py",
-    "test_processes.py",
-    "test_counted.py",
     "test_docs.py",
+    "test_samplers.py",
+    "test_counted.py",
+    "test_paper_parts.py",
+    "test_report_page.py",
+    "test_chooser.py",
     "test_reproduce.py",
 )
 
@@ -57,6 +71,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_unconfigure() -> None:
     """Remove the secret."""
     shutil.rmtree(SECRET, ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Keep all that has been imported out of the search for garbage.
+
+    These are 400,000 objects, and a test that counts what is left behind looks for garbage often.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

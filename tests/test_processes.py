@@ -35,6 +35,7 @@ from lastarm.runners.remote import load_trainer, pickled_trainer
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
+from tests.eventually import eventually
 from tests.refusals import refused
 
 LIMITS = Configs([{"limit": k / 10} for k in range(16)])
@@ -582,14 +583,6 @@ def test_a_second_ctrl_c_ends_workers_at_once(
         eventually(ends)
         assert search_.returncode == -signal.SIGINT
     assert not any(map(alive, workers))
-
-
-def eventually(true: Callable[[], bool]) -> None:
-    """Wait until it is so; what never is so would take minutes."""
-    until = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def _children() -> list[int]:
