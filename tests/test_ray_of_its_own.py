@@ -49,7 +49,7 @@ def test_when_the_head_is_lost_another_runner_finishes_the_search(
         SCRIPT
         + """
 def behead(event):
-    if isinstance(event, Loss) and event.pull.arm == 9:
+    if isinstance(event, Loss) and event.pull.arm == 3:
         if sys.argv[1] == "coordinator":
             print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
