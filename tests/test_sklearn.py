@@ -526,8 +526,10 @@ def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
     assert halving(seconds=10_000).fit(X, y).result_.complete
     with refused("seconds", 1e-9):
         halving(seconds=1e-9).fit(X, y)
-    timed = halving(Counting(), DIGITS, budget=None, policy="timed-halving", seconds=10)
-    assert timed.fit(X, y).result_.policy["seconds"] == 10
+    for policy in (None, "timed-halving"):
+        timed = halving(Counting(), DIGITS, budget=None, max_pulls=9, policy=policy, seconds=1000)
+        assert timed.fit(X, y).result_.policy["name"] == "timed-halving"
+        assert timed.n_resources_[-1] == 9
     clock = [0]
 
     def slow(model: Any, X: Any, y: Any) -> float:

@@ -29,6 +29,7 @@ from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.errors import AllArmsFailed, InvalidArgument, JournalLocked, OtherSearch
 from lastarm.events import Event, Failure, Loss, Opened
 from lastarm.journal import read
+from lastarm.policies import TimedHalving
 from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy, fresh
@@ -138,8 +139,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
       "best" the best state that was seen of any config, with the pulls that it had then. Left
       out, it is "best" for gradient boosting, which overfits, and else "latest".
     - `return_train_score`: whether `cv_results_` has the scores on the training rows.
-    - `seconds`: stop after this time, with the best config so far. The policy "timed-halving"
-      takes it as its budget.
+    - `seconds`: stop after this time, with the best config so far. Without a budget it is the
+      budget: the search measures what pulls take, and plans for this time (`TimedHalving`).
     - `journal`: a file that remembers the search. After a crash the same `fit` resumes it. The
       journal of a search with other rows or settings is refused.
     - `n_jobs`: the number of worker processes, or of threads in the kernel; −1 means one for each
@@ -235,11 +236,11 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         trainer = self._trainer(X, y, params, seed)
         scorers = trainer.metrics.scorers
         self.scorer_ = scorers or check_scoring(self.estimator, scoring=self.scoring)
-        chosen, configs = self._policy_and_configs(seed)
         workers = 1 if self.n_jobs is None else self.n_jobs
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
+        chosen, configs = self._policy_and_configs(seed, workers)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
         arms = FoldByFold(trainer, train_scores=train_scores)
@@ -454,7 +455,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             way_out = 'Use "latest" or "best", or leave it out'
             raise InvalidArgument.of("recommend", self.recommend, rule, way_out)
 
-    def _policy_and_configs(self, seed: int) -> tuple[Chosen, list[dict[str, Any]]]:
+    def _policy_and_configs(self, seed: int, workers: int) -> tuple[Chosen, list[dict[str, Any]]]:
         given, space, eta = self.policy, self.param_distributions, self.eta
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
@@ -466,7 +467,15 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         numbers["arms"] = len(configs)
         etas = 2 if eta is None else eta
         suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
-        chosen = choose(given, numbers, seed=seed, seconds=self.seconds, suggested=suggested)
+        timed = given in (None, TimedHalving.name) and self.budget is None
+        chosen = choose(
+            given,
+            numbers,
+            seed=seed,
+            seconds=self.seconds,
+            workers=workers,
+            suggested={} if timed and self.seconds is not None else suggested,
+        )
         return chosen, configs
 
 
@@ -553,15 +562,16 @@ def searched(
         raise
     if result.stopped_by == signal.SIGTERM:
         signal.raise_signal(signal.SIGTERM)  # it is for the whole program, not for the search
-    if result.arm is None and result.stopped_by is None:
+    if result.arm is None and result.stopped_by == "seconds":
         rule = "no config had a score within that time"
         raise InvalidArgument.of("seconds", chosen.seconds, rule, "Use more, or smaller pulls")
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
+        of_all = f" of {chosen.policy.budget}" if chosen.policy.budget else ""
         warnings.warn(
-            f"the search was stopped after {result.spent.pulls} pulls of {chosen.policy.budget}; "
-            "the best config so far is used",
+            f"the search was stopped after {result.spent.pulls} pulls{of_all}; the best config so "
+            "far is used",
             stacklevel=4,
         )
     if result.failures:
