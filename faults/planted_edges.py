@@ -64,7 +64,7 @@ PLANTED_EDGES: tuple[Planted, ...] = (
     ),
     Planted(
         "a command that is not vouched for is run",
-        partial(mutated, resume, "_require_trust", 'display.asked("Run it?")', "True"),
+        partial(mutated, resume, "_require_trust", "if not display.asked", "if not bool"),
         SECOND_USER,
         one("their journal downloaded"),
     ),

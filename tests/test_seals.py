@@ -161,6 +161,17 @@ def test_a_key_file_of_another_user_is_refused(key: Path) -> None:
         own_secret()
 
 
+def test_a_home_that_does_not_exist_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (KEY_FILE, "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert own_secret().why
+    assert own_secret(make=False).why
+    assert list(tmp_path.iterdir()) == []
+
+
 @as_root
 def test_nothing_is_put_into_the_home_of_another_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -602,7 +613,7 @@ def test_a_person_at_a_terminal_is_asked_about_the_command(
     use_key(monkeypatch, theirs)
     code, seen = run_at_terminal("n\n", "resume", stopped)
     assert code == 2
-    assert "Run it?" in seen
+    assert "Run this command?" in seen
     assert not ran(stopped)
     code, seen = run_at_terminal("y\nn\n", "resume", stopped)
     assert code == 0

@@ -119,8 +119,7 @@ def _require_trust(journal: str, opened: Opened, *, ours: bool) -> None:
         why = "has no seal of this user, as when it comes from elsewhere"
     else:
         return
-    display.note(f"The journal {display.plain(journal)} {why}, and this command is executed.")
-    if not display.asked("Run it?"):
+    if not display.asked(f"The journal {journal} {why}. Run this command?"):
         raise InvalidArgument(
             f"the journal {journal} {why}, and its command would be executed. Look at the command "
             "above, and add --trust to run it."

@@ -69,15 +69,15 @@ def _place() -> Path:
 def _state_folders() -> Iterator[str]:
     """Where programs keep their state, on this system; the first that is this user's counts."""
     yield os.environ.get("XDG_STATE_HOME", "")
-    homes = [os.path.expanduser("~")]
+    home = os.path.expanduser("~")
     if sys.platform == "win32":
         yield os.environ.get("LOCALAPPDATA", "")
-    else:
+    elif os.path.isdir(home) and not _is_for_us(Path(home)):
         # `sudo` may leave HOME as it was: that of another user.
         with suppress(KeyError):  # a user without a name, as in some containers
-            homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
-    below = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
-    for home in homes:
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+    if os.path.isdir(home):  # else, it is not up to us to make it
+        below = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
         yield os.path.join(home, below)
 
 
