@@ -25,6 +25,7 @@ from faults.runners_agree import RUNNERS_AGREE
 from faults.schedules import SCHEDULES
 from faults.second_user import SECOND_USER
 from faults.signalled import SIGNALS
+from faults.slow_loading import SLOW_LOADING
 from faults.soak import SOAK
 from faults.stateful import STATEFUL
 from faults.vanishing import VANISHING
@@ -52,6 +53,7 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     LOAD,
     BIG_STATES,  # F22
     SOAK,
+    SLOW_LOADING,  # F26
     VANISHING,  # F28
     SECOND_USER,
 )

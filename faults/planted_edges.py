@@ -6,13 +6,16 @@ from functools import partial
 
 from faults.planted import Planted, mutated
 from faults.second_user import KINDS, SECOND_USER
+from faults.slow_loading import SLOW_LOADING
 from faults.vanishing import HARMS, VANISHING
+from lastarm import temporary
 from lastarm.checkpoints.index import Index
 from lastarm.cli import resume
 from lastarm.journal import Journal, file
 from lastarm.journal.disk import Folder
 from lastarm.journal.rescue import WrittenLines
 from lastarm.journal.seals import Seals
+from lastarm.runners.processes import TrainerFile, WorkerProcess
 
 
 def one(attack: str) -> range:
@@ -79,5 +82,29 @@ PLANTED_EDGES: tuple[Planted, ...] = (
         partial(mutated, Seals, "_seal_of", "{saved.digest} {saved.size}", ""),
         SECOND_USER,
         one("states exchanged with their digests"),
+    ),
+    Planted(
+        "what workers have started outlives a killed search",
+        partial(
+            mutated,
+            WorkerProcess,
+            "__init__",
+            'Guard(self._process.pid) if os.name == "posix" else None',
+            "None",
+        ),
+        SLOW_LOADING,
+        range(1),
+    ),
+    Planted(
+        "the trainer is in a file with a name",
+        partial(mutated, TrainerFile, "__init__", "path.unlink()", "pass"),
+        SLOW_LOADING,
+        range(1),
+    ),
+    Planted(
+        "temporary files of killed searches stay",
+        partial(mutated, temporary, "_sweep", "_remove_left(place / name)", "pass"),
+        SLOW_LOADING,
+        range(1),
     ),
 )

@@ -20,6 +20,7 @@ from time import monotonic, sleep
 
 from faults.reference import ARMS, BUDGET, TABLE
 from lastarm.cli import main
+from lastarm.offspring import GUARD_NAME
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
 from lastarm.searching import search
@@ -102,13 +103,15 @@ def outcome(act: Callable[[], str]) -> str:
 def children(parent: int | None = None) -> set[int]:
     """The children of a process, by default this one, that have not ended.
 
-    One that only waits to be buried has.
+    One that only waits to be buried has. Guards, which watch over others, are left out.
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, its_parent, *_ = file.read_text().rpartition(")")[2].split()
-            if int(its_parent) == (parent or os.getpid()) and state != "Z":
+            if int(its_parent) != (parent or os.getpid()) or state == "Z":
+                continue
+            if GUARD_NAME.encode() not in file.with_name("cmdline").read_bytes().split(b"\0"):
                 found.add(int(file.parent.name))
     return found
 

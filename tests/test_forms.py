@@ -620,25 +620,38 @@ def sleeping(path: Path) -> str:
     )
 
 
-@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv")
-def test_a_program_does_not_outlive_us(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    ours = (
-        "import sys; from lastarm.trainers.programs import Program\n"
-        f"trainer = Program([sys.executable, '-c', {sleeping(pid_file)!r}])\n"
-        "trainer.train(trainer.start({}, 0), 1)"
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("runner", ["serial", "processes"])
+def test_a_program_and_what_it_started_do_not_outlive_us(tmp_path: Path, runner: str) -> None:
+    own, childs = tmp_path / "own", tmp_path / "child"
+    program = (
+        "import subprocess, sys\n"
+        f"subprocess.Popen([sys.executable, '-c', {sleeping(childs)!r}])\n"
+        f"{sleeping(own)}"
     )
-    parent = subprocess.Popen(
+    ours = (
+        "import sys\n"
+        "from lastarm import UniformAllocation, search\n"
+        "from lastarm.trainers.programs import Program\n"
+        f"trainer = Program([sys.executable, '-c', {program!r}])\n"
+        f"search(trainer, {{'x': [1]}}, policy=UniformAllocation(1, 1), runner={runner!r})"
+    )
+    search_ = subprocess.Popen(
         [sys.executable, "-c", ours], env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     try:
-        assert until(pid_file.exists, 30)
-        sleeper = int(pid_file.read_text())
-        assert running(sleeper)
+        assert until(lambda: own.exists() and childs.exists(), 30)
+        started = [int(file.read_text()) for file in (own, childs)]
+        stat = Path(f"/proc/{started[0]}/stat").read_text()
+        worker = int(stat.rpartition(")")[2].split()[1])
+        assert (worker == search_.pid) == (runner == "serial")
+        assert all(map(running, started))
     finally:
-        parent.kill()
-        parent.wait()
-    assert until(lambda: not running(sleeper), 2)
+        search_.kill()
+        if runner == "processes":
+            os.kill(worker, signal.SIGKILL)
+        search_.wait()
+    assert until(lambda: not any(map(running, [worker, *started])), 30)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

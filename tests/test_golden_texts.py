@@ -94,6 +94,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.StatesNotTrusted: lambda: e.StatesNotTrusted(Path("search.jsonl.states")),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
+    e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),
     e.CheckpointLost: lambda: e.CheckpointLost("it is not what was saved"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),
     e.OtherSearch: lambda: e.OtherSearch(JOURNAL, [("seed", 0, 1), ("trainer.data", "a", "b")]),

@@ -4,6 +4,7 @@ import errno
 import itertools
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from faults.processes import children as running_children
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import (
@@ -30,7 +32,7 @@ from lastarm.errors import (
 from lastarm.events import Event, Loss, Pull
 from lastarm.journal import read
 from lastarm.runners import Arms
-from lastarm.runners.processes import STARTING
+from lastarm.runners.processes import STARTING, Setup, TrainerFile, send
 from lastarm.runners.remote import load_trainer, pickled_trainer
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
@@ -358,10 +360,10 @@ def test_killed_workers_change_nothing_and_leave_nothing_behind(tmp_path: Path) 
             yield config["limit"]
 
     children: set[int] = set()
-    others = set(_children())  # such as what an engine has left running for this whole process
+    others = running_children()  # such as what an engine has left running for this whole process
 
     def kill_some(event: Event) -> None:
-        own = [child for child in _children() if child not in others]
+        own = sorted(running_children() - others)
         children.update(own)
         if isinstance(event, Loss) and event.pull.arm % 5 == 0 and own:
             os.kill(own[0], signal.SIGKILL)
@@ -391,6 +393,64 @@ def test_workers_end_when_their_coordinator_is_killed(
         workers = [int(search_.stderr.readline()) for _ in range(2)]
         search_.kill()
     eventually(lambda: not any(map(alive, workers)))
+
+
+@pytest.mark.parametrize("holds_all", [False, True], ids=["sleeping", "lets no thread run"])
+def test_workers_end_when_their_coordinator_is_killed_while_they_load(
+    tmp_path: Path, alive: Callable[[int], bool], holds_all: bool
+) -> None:
+    script = tmp_path / "search.py"
+    script.write_text(
+        "import ctypes, os, time\n"
+        "from lastarm import UniformAllocation, search\n"
+        "class Slow:\n"
+        "    def __setstate__(self, state):\n"
+        "        os.fork()\n"
+        "        os.write(2, b'%d\\n' % os.getpid())\n"  # in one piece
+        f"        sleep = ctypes.PyDLL(None).sleep if {holds_all} else time.sleep\n"
+        "        sleep(600)\n"
+        "    def start(self, config, seed):\n"
+        "        pass\n"
+        "    train = loss = start\n"
+        "slow = Slow()\n"
+        "slow.data = b'the training data'\n"
+        "search(slow, {'x': [1, 2]}, policy=UniformAllocation(2, 2), workers=2)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, script],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as search_:
+        assert search_.stderr
+        # Each worker, and a child of each.
+        workers = {int(search_.stderr.readline()) for _ in range(4)}
+        files = [path for path in tmp_path.rglob("*") if path.is_file() and path != script]
+        search_.kill()
+        eventually(lambda: not any(map(alive, workers)))
+        assert not search_.stderr.read(), "on the way"
+    assert all(b"the training data" not in file.read_bytes() for file in files)
+
+
+def test_a_worker_whose_coordinator_takes_no_answer_ends_in_silence(tmp_path: Path) -> None:
+    with closing(TrainerFile(pickled_trainer(Drifting()), tmp_path)) as trainer:
+        assert isinstance(trainer.place, int)
+        setup = Setup(os.getpid(), "it", trainer.place, tmp_path, None, durable=False, memory=0)
+        worker = subprocess.Popen(
+            [sys.executable, "-c", f"from {Setup.__module__} import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[trainer.place],
+            start_new_session=True,
+        )
+        assert worker.stdin
+        assert worker.stdout
+        worker.stdout.close()
+        send(worker.stdin.fileno(), pickle.dumps(setup))
+        assert worker.wait(120) != 0
+        _, said = worker.communicate()
+    assert said == b""
 
 
 def test_a_trainer_of_a_script_works_and_its_states_are_of_the_scripts_own_classes(
@@ -456,7 +516,7 @@ def test_a_worker_that_uses_too_much_memory_is_replaced_between_pulls(tmp_path: 
     workers: set[int] = set()
 
     def watch(event: Event) -> None:
-        workers.update(_children())
+        workers.update(running_children())
 
     class Leaking(Drifting):
         def start(self, config: Config, seed: int) -> list[Any]:
@@ -583,11 +643,6 @@ def test_a_second_ctrl_c_ends_workers_at_once(
         eventually(ends)
         assert search_.returncode == -signal.SIGINT
     assert not any(map(alive, workers))
-
-
-def _children() -> list[int]:
-    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
-    return [int(child) for child in listed.split()]
 
 
 def test_a_worker_that_freezes_while_it_starts_is_given_up() -> None:

@@ -343,6 +343,19 @@ class CheckpointNotWritten(JournalError):
         )
 
 
+class TemporaryNotWritten(CheckpointNotWritten):
+    """The folder for temporary files has no room, or cannot be written to: `path`."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        why = cause.strerror or cause
+        JournalError.__init__(
+            self,
+            f"temporary files cannot be written to {path}: {why}. Make room there, or set TMPDIR "
+            "to a folder that has more. With a journal, the same command then resumes.",
+            path=path,
+        )
+
+
 class CheckpointLost(LastarmError):
     """A state is not there as it was saved. The arm is trained again, and no caller sees this."""
 

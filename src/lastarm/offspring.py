@@ -1,12 +1,20 @@
-"""Processes that come from this one, so that none of them speaks for it."""
+"""Processes that come from this one: none of them speaks for it, and none outlives it."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import traceback
 from contextlib import suppress
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, Self
+from weakref import WeakSet
+
+# Its standard input ends when the process dies that has the other end, however it dies. A program
+# may send signals to its whole group; only the one that it cannot survive ends the guard.
+GUARD = 'trap "" HUP INT TERM; read _; kill -9 "-${1:-0}"'
+GUARD_NAME = "lastarm-guard"  # as it is shown in lists of processes
 
 
 class ThisProcess:
@@ -55,3 +63,66 @@ def _end(error: BaseException | None) -> NoReturn:
     with suppress(BaseException):
         os.write(2, said.encode(errors="replace"))
     os._exit(code & 0xFF if isinstance(code, int) else 1)
+
+
+class Guard:
+    """A process that ends a process group as soon as this process is dead, however it died.
+
+    :param group: the number of a group that exists, which is that of the process that leads it.
+        That process must not begin before this is made: let it wait for a word from this process.
+        If it is left out, the guard leads a new group in which processes can be started.
+
+    A process that is killed cannot end what it has started, and the system does so only for its
+    own children, not for theirs. So a shell waits beside it. `group` is the group's number.
+
+    Use it as a context, or call `close`. Then a group that the guard leads is ended, and another
+    one is left alone.
+    """
+
+    def __init__(self, group: int | None = None) -> None:
+        self._leads = group is None
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, GUARD_NAME, *([] if group is None else [str(group)])],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=not self._leads,  # so that no signal to others reaches it
+            process_group=0 if self._leads else None,
+        )
+        self.group = group or self._shell.pid
+        _guards.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the guard, with the group that it leads."""
+        if self._leads:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.group, signal.SIGKILL)
+        self._shell.kill()  # before its input ends, or it would act
+        self._shell.wait()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close our end of its input."""
+        assert self._shell.stdin
+        self._shell.stdin.close()
+
+
+_guards: WeakSet[Guard] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """A forked child must not keep guards waiting when its parent is dead."""
+    for guard in _guards:
+        guard.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import pickle
@@ -16,12 +15,17 @@ from typing import IO, Any
 
 import cloudpickle
 
-from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
+from lastarm.errors import (
+    CheckpointLost,
+    CheckpointNotWritten,
+    LastarmError,
+    TemporaryNotWritten,
+)
 from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
+from lastarm.temporary import REFUSED
 
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
-REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
 class StateNotRead(LastarmError):
@@ -70,6 +74,8 @@ class StateFolder:
                 try:
                     own_way = hasattr(self._trainer, "save")
                     saved = self._save(state, new) if own_way else self._pickle(state, out)
+                except CheckpointLost:  # when it is asked for, it is trained again
+                    saved = None
                 except OSError as error:
                     if error.errno not in REFUSED:
                         raise StateNotRead(f"{error.strerror or error}") from error
@@ -81,7 +87,8 @@ class StateFolder:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise CheckpointNotWritten(file, error) from error
+                not_written = CheckpointNotWritten if self.durable else TemporaryNotWritten
+                raise not_written(file, error) from error
             raise
         return saved
 
@@ -166,7 +173,7 @@ class StateFolder:
                     return self._trainer.load(folder.path_of(file.name))
                 own.seek(0)
                 return _unpickled(own)
-        except (CheckpointLost, KeyboardInterrupt):
+        except (CheckpointLost, KeyboardInterrupt, TemporaryNotWritten):
             raise
         except BaseException as error:  # it can be trained again
             raise CheckpointLost(f"{type(error).__name__}: {error}") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from lastarm.errors import (
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal.seals import Seals
 from lastarm.plain import fingerprint
+from lastarm.temporary import Scratch
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,14 @@ class Checkpoints:
             yield index
             index.sweep()
             return
-        try:
-            if place:
+        if place:
+            try:
                 place.mkdir(parents=True, exist_ok=True)
-            temporary = tempfile.TemporaryDirectory(
-                prefix="lastarm-", dir=place, ignore_cleanup_errors=True
-            )
-        except OSError as error:
-            raise CheckpointNotWritten(place or Path(tempfile.gettempdir()), error) from error
-        with temporary as name:
-            yield Index(StateFolder(Path(name), trainer, durable=False), disk=self.disk, best=best)
+            except OSError as error:
+                raise CheckpointNotWritten(place, error) from error
+        with Scratch(place) as scratch:
+            states = StateFolder(scratch.path, trainer, durable=False)
+            yield Index(states, disk=self.disk, best=best)
 
 
 class Index:

@@ -19,7 +19,13 @@ from importlib import import_module
 
 import click
 
-from lastarm.errors import AllArmsFailed, InvalidArgument, JournalError, Stuck
+from lastarm.errors import (
+    AllArmsFailed,
+    InvalidArgument,
+    JournalError,
+    Stuck,
+    TemporaryNotWritten,
+)
 from lastarm.other_tools import explained
 from lastarm.plain import printable
 
@@ -76,7 +82,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "lastarm"
         message, code = f"{error.format_message()} See {path} --help.", 2
-    except InvalidArgument as error:
+    except (InvalidArgument, TemporaryNotWritten) as error:
         message, code = str(error), 2
     except (AllArmsFailed, Stuck) as error:
         message, code = str(error), 1

@@ -7,11 +7,13 @@ import traceback
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointNotWritten, LastarmError
+from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.offspring import ThisProcess
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer, arm_seed, observation
+
+MOST_LOST = 2  # times that a state may be lost while it is trained further; then its arm failed
 
 
 class Task(NamedTuple):
@@ -55,14 +57,22 @@ class Performer:
         trained, level, state, states = 0, 0, None, self._states
         began = trained_at = perf_counter()
         try:
-            state, level = states.take(pull, task.known)
-            if level == 0:
-                with here:
-                    state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))
-            if level < pull.upto:
+            for attempts_left in reversed(range(MOST_LOST + 1)):
+                state, level = states.take(pull, task.known)
+                if level == 0:
+                    with here:
+                        state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))
+                if level == pull.upto:
+                    break
                 trained = pull.upto - level
-                with here:
-                    state = trainer.train(state, trained)
+                try:
+                    with here:
+                        state = trainer.train(state, trained)
+                    break
+                except CheckpointLost:
+                    level = 0
+                    if not attempts_left:
+                        raise
             trained_at, level, loading = perf_counter(), pull.upto, states.move_seconds
             with here:
                 loss, metrics = observation(trainer.loss(state))

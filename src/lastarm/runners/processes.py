@@ -5,14 +5,19 @@ they never pass through the coordinator. Workers are started afresh, not forked,
 trainer by cloudpickle. So a trainer from a notebook, or from a script without a guard, works.
 
 Tasks go to a worker by its standard input and reports come by its standard output, as pickles with
-their lengths before them; what a trainer prints goes to standard error. The coordinator's end of
-the pipe is the worker's lifeline: when it closes, the worker ends.
+their lengths before them; what a trainer prints goes to standard error. The trainer is in a file
+without a name, which the system removes with the last process that has it open.
+
+A worker does not outlive its coordinator, not even while it loads the trainer. Where the system
+offers it, it is killed at once. On any system a thread notices that the pipe has closed, and if
+foreign code lets no thread run, there is the guard, which also ends what the worker has started.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import mmap
 import os
 import pickle
 import queue
@@ -24,21 +29,22 @@ import tempfile
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
 from lastarm.arguments import time_limit, whole_number
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
-from lastarm.offspring import ThisProcess
+from lastarm.offspring import Guard, ThisProcess
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.remote import Report, load_trainer, pickled_trainer, sendable
 from lastarm.runners.states import States
 from lastarm.runners.turns import Turns, failed
+from lastarm.temporary import Scratch, needing_room, persistently
 
 MOST_FALSE_STARTS = 3
 STARTING = 60.0  # seconds that a worker may take to start, where pulls have a limit of time
@@ -91,12 +97,11 @@ class Processes:
         )
         self._false_starts = 0
         self._error: Exception | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="lastarm-", ignore_cleanup_errors=True)
+        self._scratch = Scratch()
         try:
-            trainer = pickled_trainer(arms.trainer)
-            (Path(self._scratch.name) / "trainer").write_bytes(trainer)
+            self._trainer = TrainerFile(pickled_trainer(arms.trainer), self._scratch.path)
         except BaseException:
-            self._scratch.cleanup()
+            self._scratch.close()
             raise
         self._syncing: Syncing | None = None
         if arms.folder and arms.folder.durable:
@@ -153,7 +158,8 @@ class Processes:
             worker.close()
         if self._syncing:
             self._syncing.close()
-        self._scratch.cleanup()
+        self._trainer.close()
+        self._scratch.close()
 
     def _dispatch(self) -> None:
         for task, worker in self.turns.begin():
@@ -242,17 +248,44 @@ class Processes:
         self._home = {arm: home for arm, home in self._home.items() if home[0] is not worker}
 
     def _add_worker(self, name: str) -> None:
-        folder, scratch = self._arms.folder, Path(self._scratch.name)
+        folder = self._arms.folder
         setup = Setup(
             coordinator=os.getpid(),
             worker=name,
-            trainer=scratch / "trainer",
-            scratch=scratch,
+            trainer=self._trainer.place,
+            scratch=self._scratch.path,
             states=folder.path if folder else None,
             durable=bool(folder and folder.durable),
             memory=self._arms.memory // self._number,
         )
         self._workers[name] = WorkerProcess(setup, self._messages)
+
+
+class TrainerFile:
+    """The trainer as a file for workers to load, also for those that replace others later.
+
+    It may contain the training data. So it has no name that would stay behind, or that an arm
+    could remove: workers inherit its descriptor. Only on Windows does it have a name, in `folder`.
+    """
+
+    def __init__(self, pickled: bytes, folder: Path) -> None:
+        path = folder / "trainer"
+        with needing_room(folder.parent), ExitStack() as failing:
+            self._file = failing.enter_context(path.open("x+b"))
+            if os.name == "posix":
+                path.unlink()
+            self._file.write(pickled)
+            self._file.flush()
+            failing.pop_all()
+
+    @property
+    def place(self) -> int | Path:
+        """What a worker opens: the descriptor, or a path."""
+        return self._file.fileno() if os.name == "posix" else Path(self._file.name)
+
+    def close(self) -> None:
+        """Remove it."""
+        self._file.close()
 
 
 class Syncing:
@@ -305,7 +338,7 @@ class Setup(NamedTuple):
 
     coordinator: int
     worker: str
-    trainer: Path  # where it was written
+    trainer: int | Path  # the file of the trainer, by its descriptor or its path
     scratch: Path  # for temporary files, which the coordinator deletes in the end
     states: Path | None
     durable: bool
@@ -350,7 +383,10 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # so that Ctrl-C at the terminal does not reach it
+            pass_fds=[setup.trainer] if isinstance(setup.trainer, int) else [],
         )
+        # It waits for its setup, so there is nothing to guard before.
+        self._guard = Guard(self._process.pid) if os.name == "posix" else None
         self._messages = messages
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -383,6 +419,8 @@ class WorkerProcess:
             self._process.wait(0 if self.task else 1)
         self.kill()
         self._process.wait()
+        if self._guard:
+            self._guard.close()
 
     def end(self) -> str:
         """How it ended; a process that sends nonsense is killed first."""
@@ -399,7 +437,7 @@ class WorkerProcess:
     def _send(self, message: Any) -> None:
         assert self._process.stdin
         with suppress(OSError):  # it is dead, and the thread that listens says so
-            send(self._process.stdin, pickle.dumps(message, protocol=5))
+            send(self._process.stdin.fileno(), pickle.dumps(message, protocol=5))
 
     def _listen(self) -> None:
         assert self._process.stdout
@@ -421,10 +459,15 @@ Messages = queue.SimpleQueue[
 ]
 
 
-def send(pipe: IO[bytes], message: bytes) -> None:
-    """Write a pickle with its length before it."""
-    pipe.write(_LENGTH.pack(len(message)) + message)
-    pipe.flush()
+def send(pipe: int, message: bytes) -> None:
+    """Write a pickle with its length before it.
+
+    Not by way of a buffer: what the other side does not take any more would be written once again
+    when this process ends, and Python would complain.
+    """
+    rest = memoryview(_LENGTH.pack(len(message)) + message)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
 
 
 def receive(pipe: IO[bytes]) -> Any:
@@ -468,8 +511,9 @@ def _members(leader: int) -> list[int]:
 
 def main() -> None:
     """Perform tasks until the coordinator closes the pipe or dies."""
+    _die_with_the_coordinator()
     tasks_in = os.fdopen(os.dup(0), "rb")
-    reports = os.fdopen(os.dup(1), "wb")
+    reports = os.dup(1)
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the coordinator
@@ -478,44 +522,72 @@ def main() -> None:
         setup: Setup = receive(tasks_in)
     except EOFError:  # the coordinator was killed meanwhile
         return
-    if os.name == "posix" and os.getppid() != setup.coordinator:
+    if os.name == "posix" and os.getppid() != setup.coordinator:  # or even before
         return
     tempfile.tempdir = str(setup.scratch)
     busy = threading.Event()
+    busy.set()  # with the trainer: loading one may take minutes
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     threading.Thread(target=_take_in, args=(tasks_in, tasks, busy), daemon=True).start()
     try:
         with ThisProcess():
             performer, states = _performer(setup)
     except BaseException:
-        send(reports, pickle.dumps(Broken(traceback.format_exc())))
+        _answer(reports, Broken(traceback.format_exc()))
         return
     looked, resident = monotonic(), _resident()
-    send(reports, pickle.dumps(Ready(os.getpid(), resident)))
+    busy.clear()
+    _answer(reports, Ready(os.getpid(), resident))
 
-    with suppress(BrokenPipeError):
-        while task := tasks.get():
-            busy.set()
-            try:
-                told = performer.perform(task, setup.worker)
-                if monotonic() > looked + 0.1:  # asking takes time, too
-                    looked, resident = monotonic(), _resident()
-                held = states.held(told.pull.arm)
-                let_go = tuple(states.let_go)
-                message: Report | Broken = Report(
-                    told, held.level if held else 0, let_go=let_go, resident=resident
-                )
-            except CheckpointNotWritten as error:
-                message = Broken(error)
-            busy.clear()
-            send(reports, pickle.dumps(message))
+    while task := tasks.get():
+        busy.set()
+        try:
+            told = _performed(task, performer, setup)
+            if monotonic() > looked + 0.1:  # asking takes time, too
+                looked, resident = monotonic(), _resident()
+            held = states.held(told.pull.arm)
+            let_go = tuple(states.let_go)
+            message: Report | Broken = Report(
+                told, held.level if held else 0, let_go=let_go, resident=resident
+            )
+        except CheckpointNotWritten as error:
+            message = Broken(error)
+        busy.clear()
+        _answer(reports, message)
+
+
+def _performed(task: Task, performer: Performer, setup: Setup) -> Told:
+    """What became of a pull, also if arms remove the folder for temporary files."""
+    persistently(lambda: None, setup.scratch)
+    told = performer.perform(task, setup.worker)
+    if isinstance(told, Failure) and not setup.scratch.exists():
+        # Another arm may have removed it. So it is tried again, as if its worker had died.
+        return told._replace(lost=True)
+    return told
+
+
+def _answer(reports: int, message: Message) -> None:
+    try:
+        send(reports, pickle.dumps(message))
+    except OSError:  # the coordinator is dead
+        _end_at_once()
+
+
+def _end_at_once() -> NoReturn:
+    """End this process, with all that it has started."""
+    if os.name == "posix":
+        end_session(os.getpid())
+    os._exit(1)
 
 
 def _performer(setup: Setup) -> tuple[Performer, States]:
-    trainer, script = load_trainer(setup.trainer.read_bytes())
+    with (
+        open(setup.trainer, "rb") as file,
+        # Workers share the descriptor, and with it the place at which they would read.
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pickled,
+    ):
+        trainer, script = load_trainer(pickled)
     script.keep()
-    if not getattr(trainer, "starts_processes", False):  # which would stay behind
-        _die_with_the_coordinator()
     folder = None
     if setup.states:
         folder = StateFolder(setup.states, trainer, durable=setup.durable, only_writes=True)
@@ -536,16 +608,11 @@ def _take_in(
             pass
     except BaseException:  # nonsense: end, so that the coordinator does not wait for an answer
         traceback.print_exc()
-    if os.name == "posix":
-        end_session(os.getpid())
-    os._exit(1)
+    _end_at_once()
 
 
 def _die_with_the_coordinator() -> None:
-    """Where the system offers it, be killed when the coordinator dies.
-
-    The thread that takes tasks in does the same, but not while foreign code keeps it from running.
-    """
+    """Where the system offers it, be killed when the coordinator dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 

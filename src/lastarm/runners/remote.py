@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
+from mmap import mmap
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -136,7 +137,7 @@ def pickled_trainer(trainer: Any) -> bytes:
         ) from error
 
 
-def load_trainer(pickled: bytes) -> tuple[Any, Script]:
+def load_trainer(pickled: bytes | mmap) -> tuple[Any, Script]:
     """The trainer, and what its script defines."""
     file = io.BytesIO(pickled)
     classes = {name: pickle.loads(kind) for name, kind in pickle.load(file).items()}

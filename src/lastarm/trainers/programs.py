@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 import weakref
@@ -22,7 +20,9 @@ from string import Formatter
 from typing import IO, Any
 
 from lastarm.arguments import did_you_mean
-from lastarm.errors import InvalidArgument, LastarmError
+from lastarm.errors import CheckpointLost, InvalidArgument, LastarmError
+from lastarm.offspring import Guard
+from lastarm.temporary import needing_room, persistently, shared_scratch
 from lastarm.trainers.losses import observation
 from lastarm.trainers.protocol import Config
 
@@ -60,9 +60,21 @@ class ArmFolder:
 
     def __init__(self, values: Mapping[str, str], pulls: int = 0, said: str = "") -> None:
         self.values, self.pulls, self.said = dict(values), pulls, said
-        self.scratch = Path(tempfile.mkdtemp(prefix="lastarm-"))
+        self._shared = shared_scratch()  # removed with the last that has it
+        self.scratch, self._mark = persistently(self._made, self._shared.path)
         self.path = self.scratch / "state"
         weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def _made(self) -> tuple[Path, Path]:
+        scratch = Path(tempfile.mkdtemp(dir=self._shared.path))
+        mark = scratch / "whole"
+        mark.touch()
+        return scratch, mark
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it, or all files in it, were removed, as by an arm that clears TMPDIR."""
+        return not (self._mark.exists() and self.path.is_dir())
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -86,6 +98,7 @@ class Program:
     - `names`: the names of the parameters, to check the placeholders at once. Left out, they are
       checked when an arm begins.
 
+    >>> import sys
     >>> python = "import sys; print(float(sys.argv[1]) / int(sys.argv[2]))"
     >>> harmonic = Program([sys.executable, "-c", python, "{scale}", "{upto}"], names=["scale"])
     >>> harmonic.loss(harmonic.train(harmonic.start({"scale": 3.0}, seed=0), pulls=4))
@@ -93,9 +106,8 @@ class Program:
 
     The last line of standard output is the loss: a number, or a JSON object with `loss` and other
     metrics. If a program prints no loss, or its exit code is not 0, the folder is left as it was.
-    When a program ends, or the search is interrupted, all processes that it started end too. If
-    the search is killed, worker processes end with all that they started; on the serial runner, on
-    Linux, only the program itself ends.
+    When a program ends, or the search is interrupted or killed, all processes that it started in
+    its process group end too.
     """
 
     restores = True
@@ -146,16 +158,31 @@ class Program:
         self._check(config, self._needed)
         values = {name: _written(value) for name, value in config.items()}
         folder = ArmFolder(values | {"seed": str(seed)})
-        folder.path.mkdir()
+        with needing_room(folder.scratch):
+            folder.path.mkdir(parents=True)
         return folder
 
     def train(self, state: ArmFolder, pulls: int) -> ArmFolder:
         """Run the program on a copy of the folder."""
         after = ArmFolder(state.values, state.pulls + pulls)
-        shutil.copytree(state.path, after.path, symlinks=True)
+        try:
+            return self._trained(state, after, pulls)
+        except Exception as error:
+            if state.is_lost or after.is_lost:
+                raise CheckpointLost(f"its folder was removed: {error}") from error
+            raise
+
+    def _trained(self, state: ArmFolder, after: ArmFolder, pulls: int) -> ArmFolder:
+        with needing_room(after.scratch):
+            shutil.copytree(state.path, after.path, symlinks=True)
+        if state.is_lost:  # so the copy may be a part of it
+            raise CheckpointLost("its folder was removed")
         now = {"pulls": str(pulls), "upto": str(after.pulls), "state": str(after.path)}
         argv = self._filled(after.values | now)
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        with (
+            tempfile.TemporaryFile(dir=after.scratch) as output,
+            tempfile.TemporaryFile(dir=after.scratch) as errors,
+        ):
             code = _run(argv, output, errors)
             after.said, complaints = _last_line(_tail(output)), _tail(errors)
         try:
@@ -192,6 +219,8 @@ class Program:
     def save(self, state: ArmFolder, path: Path) -> None:
         """Write the folder and the arm's values as a tar; the same bytes every time."""
         arm = {"values": state.values, "pulls": state.pulls, "said": state.said}
+        if state.is_lost:
+            raise CheckpointLost("its folder was removed")
         text = json.dumps(arm).encode()
         about = tarfile.TarInfo("arm.json")
         about.size = len(text)
@@ -202,7 +231,7 @@ class Program:
     def load(self, path: Path) -> ArmFolder:
         """The arm that was saved, in a new folder."""
         folder = ArmFolder({})
-        with tarfile.open(path, "r:") as tar:
+        with tarfile.open(path, "r:") as tar, needing_room(folder.scratch):
             unpack(tar, folder.scratch)
         about = folder.scratch / "arm.json"
         if about.is_symlink() or folder.path.is_symlink() or not folder.path.is_dir():
@@ -246,39 +275,26 @@ def _written(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-@functools.cache
-def _leash() -> list[str]:
-    """The command that makes a program die with us, on systems that have one."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    if setpriv is None:
-        return []
-    usage = subprocess.run([setpriv, "--help"], capture_output=True, check=False)
-    return [setpriv, "--pdeathsig", "KILL", "--"] if b"--pdeathsig" in usage.stdout else []
-
-
 def _run(argv: list[str], output: IO[bytes], errors: IO[bytes]) -> int:
-    """The exit code. All that was started ends, however this ends."""
-    # A worker leads a session of its own, which ends as a whole: the program stays in it. In any
-    # other process it gets a session of its own. Ctrl-C at the terminal reaches it in neither.
-    posix = os.name == "posix"
-    apart = posix and os.getsid(0) != os.getpid()
-    process = subprocess.Popen(
-        [*_leash(), *argv],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=errors,
-        start_new_session=apart,
-        process_group=0 if posix and not apart else None,
-    )
+    """The exit code. All that was started in its process group ends, however this ends."""
+    # Ctrl-C at the terminal does not reach the guard's process group.
+    guard = Guard() if os.name == "posix" else None
+    process = None
     try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            process_group=guard.group if guard else None,
+        )
         return process.wait()
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            if posix:
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        process.wait()
+        if guard:
+            guard.close()
+        if process:
+            process.kill()
+            process.wait()
 
 
 def _tail(file: IO[bytes]) -> str:
