@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import EFBIG, ENOSPC
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 from faults.campaign import COMMAND, REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import in_memory
@@ -82,7 +84,9 @@ def longest_file(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
-        yield
+        # Python would not notice that a compiled module is cut short, and load it the next time.
+        with patch.object(sys, "dont_write_bytecode", True):
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
