@@ -1,4 +1,4 @@
-"""What an error is checked by: its class and the values that it carries, never its wording."""
+"""How errors and warnings are checked: by class and the values they carry, never by wording."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from lastarm.errors import InvalidArgument, LastarmError
+from lastarm.errors import InvalidArgument, LastarmError, LastarmWarning
 
 
 @contextmanager
@@ -29,3 +29,14 @@ def raised(kind: type[LastarmError], **fields: object) -> Iterator[pytest.Except
     with pytest.raises(kind) as info:
         yield info
     assert {name: getattr(info.value, name) for name in fields} == fields, info.value
+
+
+@contextmanager
+def warned(kind: type[LastarmWarning], **fields: object) -> Iterator[list[Any]]:
+    """Within, there is one such warning, with these values; afterwards it is in the list."""
+    found: list[Any] = []
+    with pytest.warns(kind) as told:
+        yield found
+    found += [each.message for each in told if isinstance(each.message, kind)]
+    (one,) = found
+    assert {name: getattr(one, name) for name in fields} == fields, one

@@ -31,7 +31,7 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.errors import AllArmsFailed, ClusterLost, WorkersNotStarted
+from lastarm.errors import AllArmsFailed, ClusterLost, FolderNotSeen, WorkersNotStarted
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.runners import Arms
 from lastarm.runners.dask import Dask
@@ -41,7 +41,7 @@ from lastarm.runners.states import size_of
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
-from tests.refusals import refused
+from tests.refusals import refused, warned
 from tests.test_raised import METHODS, failures
 
 LOOPBACK = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
@@ -342,7 +342,7 @@ def test_a_folder_that_workers_do_not_see_is_said_and_done_without(
         "journal": tmp_path / "journal",
         "checkpoints": Checkpoints(seen),
     }
-    with pytest.warns(UserWarning, match="do not see"):
+    with warned(FolderNotSeen, path=Path(os.devnull) / "nowhere"):
         found = search(Slow(tmp_path / "notes"), LIMITS, runner=both, **call)
     assert found.digest == search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING).digest
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import io
+import math
 import os
 import pickle
 import re
@@ -46,7 +47,12 @@ from lastarm.cli import display, main
 from lastarm.events import Closed, Pull
 from lastarm.journal import read
 from lastarm.runners.performer import ConfigNotLoaded
-from lastarm.sklearn.halving_search import AllFitsFailed
+from lastarm.sklearn.halving_search import (
+    AllFitsFailed,
+    FewConfigs,
+    SearchStopped,
+    SomeFitsFailed,
+)
 from lastarm.trainers.functions import Functions, NoState
 from lastarm.trainers.generators import BadYield
 from lastarm.trainers.losses import observation
@@ -96,12 +102,17 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
     e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),
     e.CheckpointLost: lambda: e.CheckpointLost("it is not what was saved"),
+    e.FolderNotSeen: lambda: e.FolderNotSeen(Path("tune.jsonl.states")),
+    e.NoTestLoss: lambda: e.NoTestLoss("ValueError: no"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),
     e.OtherSearch: lambda: e.OtherSearch(JOURNAL, [("seed", 0, 1), ("trainer.data", "a", "b")]),
     e.OtherVersion: lambda: e.OtherVersion(JOURNAL, "policy", "hyperband", 1, 2, "0.1.0"),
     e.ReplayDiverged: lambda: e.ReplayDiverged(7, Closed(3, 9), "does not end here"),
     e.DrawnOtherwise: lambda: e.DrawnOtherwise(3, {"x": 0.5}),
     AllFitsFailed: lambda: AllFitsFailed({0: "ValueError: no", 1: "ValueError: no"}),
+    SomeFitsFailed: lambda: SomeFitsFailed({0: "ValueError: no"}, configs=3, error_score=math.nan),
+    FewConfigs: lambda: FewConfigs(there=8, asked=32),
+    SearchStopped: lambda: SearchStopped(pulls=40, budget=48),
     BadYield: lambda: BadYield("train", "yielded a text"),
     ConfigNotLoaded: lambda: ConfigNotLoaded("ValueError: no"),
     NoState: lambda: _trained(Functions(lambda config, state, pulls: None, abs)),

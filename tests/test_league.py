@@ -1,6 +1,7 @@
 """The league of policies on recorded curves: its draws, its scores, and the whole of it once."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ def test_to_recommend_none_is_as_bad_as_the_worst() -> None:
 def test_a_policy_that_exceeds_the_budget_is_caught() -> None:
     draw = Draw(table(), 0)
     assert play(UniformAllocation(64, 128), draw, budget=256).spent == 0.5
-    with pytest.raises(AssertionError, match="spent 128 of 127"):
+    with pytest.raises(AssertionError, match=r"128\D+127"):
         play(UniformAllocation(64, 128), draw, budget=127)
 
 
@@ -179,10 +180,10 @@ def test_who_ever_looked_more_than_3n_times_is_not_frugal() -> None:
 
 
 def test_a_folder_without_tables_and_a_table_without_arms_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"no \.npz file"):
+    with pytest.raises(InvalidArgument, match=re.escape(str(tmp_path))):
         tables(tmp_path)
     np.savez(tmp_path / "one.npz", losses=np.ones((1, 1000)))
-    with pytest.raises(InvalidArgument, match="one has 1 rows of 1000 losses, too few"):
+    with pytest.raises(InvalidArgument, match=r"\bone\b.*\b1\b.*\b1000\b"):
         tables(tmp_path)
 
 

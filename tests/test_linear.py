@@ -28,12 +28,13 @@ from lastarm.batched.sample_order import order
 from lastarm.sklearn import HalvingSearch
 from lastarm.sklearn.batched_sgd import BatchedSGD
 from lastarm.sklearn.batched_sgd_support import why_not, why_not_these
+from lastarm.sklearn.halving_search import SomeFitsFailed
 from lastarm.space import draw
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
 from lastarm.trainers import Config
 from lastarm.trainers.estimators import Estimator
-from tests.refusals import refused
+from tests.refusals import refused, warned
 
 CLOSE = 1e-9
 random = np.random.default_rng(0)
@@ -263,8 +264,9 @@ def test_a_pipeline_with_names_ends_in_its_own_estimator() -> None:
 
 def test_an_arm_that_overflows_is_out_and_the_others_are_not() -> None:
     space = {"eta0": [1e-3, 1e-2, 1e300], "learning_rate": ["constant"], "loss": ["squared_error"]}
-    with pytest.warns(FitFailedWarning, match="no longer finite"):
+    with warned(SomeFitsFailed, configs=3) as told:
         fitted = halving(SGDRegressor(), space, n_arms=3).fit(DIGITS, LABELS)
+    assert len(told[0].causes) == 1
     assert fitted.best_params_["eta0"] < 1
     assert np.isnan(fitted.cv_results_["mean_test_score"]).sum() == 1
 
@@ -402,6 +404,7 @@ def test_single_precision_ends_in_the_types_of_scikit_learns_own() -> None:
 
 def test_a_scorer_that_fails_for_some_arms_puts_out_those() -> None:
     space = {"loss": ["hinge", "log_loss"], "alpha": [1e-4, 1e-3]}
-    with pytest.warns(FitFailedWarning, match="2 of 4"):
+    with warned(SomeFitsFailed, configs=4) as told:
         fitted = halving(space=space, n_arms=4, scoring="neg_log_loss").fit(DIGITS, LABELS)
+    assert len(told[0].causes) == 2
     assert fitted.best_params_["loss"] == "log_loss"

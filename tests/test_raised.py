@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from lastarm import Batched, Configs, Processes, Serial, Simulated, UniformAllocation, search
-from lastarm.errors import CheckpointReplaced
+from lastarm.errors import CheckpointReplaced, NoTestLoss
 from lastarm.runners import MakeRunner
 from lastarm.sklearn.halving_search import _raise_again
 from lastarm.trainers import Config
+from tests.refusals import warned
 
 MAKERS: dict[str, MakeRunner] = {
     "serial": Serial,
@@ -107,9 +108,9 @@ def test_a_test_that_raises_anything_costs_no_answer(raised: str) -> None:
         def test(self, state: Config) -> float:
             raise RAISED[raised][0]
 
-    with pytest.warns(UserWarning, match="test loss") as warned:
+    with warned(NoTestLoss) as told:
         result = search(Untestable(), Configs([{}, {}]), policy=UniformAllocation(2, 2))
-    assert RAISED[raised][1] in str(warned[0].message)
+    assert RAISED[raised][1] in told[0].cause
     assert result.complete
     assert result.test_loss is None
 

@@ -35,6 +35,7 @@ from lastarm.errors import (
     InvalidArgument,
     JournalNotWritten,
     LastarmError,
+    NoTestLoss,
     OtherSearch,
     Stuck,
 )
@@ -47,7 +48,7 @@ from lastarm.result import Result
 from lastarm.runners import Arms
 from lastarm.theory.forecast import forecast
 from lastarm.trainers import Config
-from tests.refusals import raised, refused
+from tests.refusals import raised, refused, warned
 
 
 class Counting:
@@ -220,8 +221,9 @@ def test_failed_attempts_are_repeated_as_often_as_asked() -> None:
     assert {event.work.attempt for event in events if isinstance(event, Loss)} == {3}
     assert result.spent.repeated > 0
     failures.clear()
-    with pytest.raises(AllArmsFailed, match="try again"):
+    with pytest.raises(AllArmsFailed) as failed:
         search(Flaky(), CONFIGS, policy=policy, retries=1)
+    assert set(failed.value.causes) == set(range(16))
 
 
 def test_a_test_loss_that_cannot_be_had_does_not_cost_the_answer() -> None:
@@ -229,7 +231,7 @@ def test_a_test_loss_that_cannot_be_had_does_not_cost_the_answer() -> None:
         def test(self, state: list[int]) -> float:
             raise RuntimeError("no test data")
 
-    with pytest.warns(UserWarning, match="no test data"):
+    with warned(NoTestLoss, cause="RuntimeError: no test data"):
         result = search(Untested(), CONFIGS, policy=SuccessiveHalving(16, 128))
     assert result.arm == 0
     assert result.test_loss is None
@@ -507,7 +509,7 @@ def test_system_exit_is_nobodys_but_that_arms() -> None:
         def test(self, state: list[int]) -> float:
             sys.exit(4)
 
-    with pytest.warns(UserWarning, match="SystemExit"):
+    with warned(NoTestLoss, cause="SystemExit: 4"):
         left = search(Leaving(), CONFIGS, policy=SuccessiveHalving(16, 128))
     assert left.arm == 0
 

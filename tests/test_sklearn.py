@@ -45,8 +45,9 @@ from lastarm.journal.lock import held
 from lastarm.policies import POLICIES
 from lastarm.sklearn import AllFitsFailed, HalvingSearch
 from lastarm.sklearn.batched_sgd import BatchedSGD
+from lastarm.sklearn.halving_search import FewConfigs, SearchStopped, SomeFitsFailed
 from lastarm.trainers.estimators import Estimator
-from tests.refusals import refused
+from tests.refusals import refused, warned
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300] / 16, y[:300]
@@ -392,14 +393,14 @@ def test_a_policy_of_ones_own_has_its_own_numbers() -> None:
     fitted = halving(Counting(), DIGITS, policy=own, **numbers).fit(X, y)
     assert (fitted.n_candidates_, fitted.n_resources_) == ([4], [20])
     own_asha = ASHA(arms=20, budget=80, max_pulls=9)
-    with pytest.warns(UserWarning, match="only 8 configs"):
+    with warned(FewConfigs, there=8, asked=20):
         halving(Counting(), DIGITS, policy=own_asha, **numbers).fit(X, y)
 
 
 def test_where_there_are_fewer_settings_than_arms_all_are_tried() -> None:
     shared = [{"answer": [0, 1, 2]}, {"answer": [2, 3]}]
     for space, there in ((DIGITS, 8), ({"answer": [7]}, 1), (shared, 4)):
-        with pytest.warns(UserWarning, match=f"only {there} configs"):
+        with warned(FewConfigs, there=there):
             fitted = halving(Counting(), space, n_arms=100, budget=None).fit(X, y)
         assert len(fitted.cv_results_["params"]) == there
 
@@ -471,7 +472,7 @@ def test_with_a_journal_the_same_fit_resumes(
     with monkeypatch.context() as patched:
         patched.setattr(Counting, "score", scored_until(17, signal.SIGINT, Counting.score))
         stopped = halving(Counting(), DIGITS, **chosen)
-        with pytest.warns(UserWarning, match="stopped"):
+        with warned(SearchStopped, budget=48):
             stopped.fit(X, y)
     spent = stopped.spent_.pulls
     Counting.passes.clear()
@@ -517,7 +518,7 @@ def test_a_journal_of_another_clone_is_refused(tmp_path: Path) -> None:
         halving(journal=path).fit(X, y)
     assert "Clones" in locked.value.__notes__[0]
     fresh = tmp_path / "another.jsonl"
-    with pytest.warns(FitFailedWarning, match="is of another search"):
+    with pytest.warns(FitFailedWarning, match="OtherSearch"):
         scores = cross_val_score(halving(journal=fresh), X, y, cv=2)
     assert list(np.isnan(scores)) == [False, True]
 
@@ -538,7 +539,7 @@ def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("lastarm.signals.monotonic", lambda: clock[0])
     stopped = halving(Counting(), DIGITS, seconds=3.5, scoring=slow)
-    with pytest.warns(UserWarning, match="was stopped after"):
+    with warned(SearchStopped, budget=48):
         stopped.fit(X, y)
     assert stopped.spent_.observations == 4
     assert stopped.best_estimator_.answer == stopped.best_params_["answer"]
@@ -597,8 +598,9 @@ FAILING = [
 @pytest.mark.parametrize("error_score", [np.nan, 7.0])
 def test_an_arm_that_fails_is_out_and_the_others_go_on(error_score: float) -> None:
     search = halving(Counting(), FAILING, n_arms=6, budget=60, error_score=error_score)
-    with pytest.warns(FitFailedWarning, match=r"2 of 6 .*ArithmeticError: no 3"):
+    with warned(SomeFitsFailed, configs=6) as told:
         search.fit(X, y)
+    assert sorted(told[0].causes.values()) == ["ArithmeticError: no 3", "SystemExit: 3"]
     assert search.best_params_["answer"] in {0, 1, 2}
     rows = {params["answer"]: i for i, params in enumerate(search.cv_results_["params"])}
     failed = [rows[3], rows[4], rows[5]]
@@ -620,15 +622,16 @@ def test_an_error_is_raised_as_it_was_if_that_is_asked_for() -> None:
 def test_an_arm_that_takes_its_worker_down_is_not_tried_here() -> None:
     space = [{"answer": [0, 1]}, {"answer": [2], "fails": ["dies"]}]
     search = halving(Counting(), space, n_arms=3, budget=12, n_jobs=2, error_score="raise")
-    with pytest.raises(RuntimeError, match=r"'dies'.* failed: its worker died.*running alone"):
+    with pytest.raises(RuntimeError, match="'dies'"):
         search.fit(X, y)
 
 
 def test_all_failing_is_an_error_with_the_causes() -> None:
     search = halving(Counting(), FAILING[1:], n_arms=3)
-    with pytest.raises(ValueError, match="ArithmeticError: no 3") as raised:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011, its class is what scikit-learn checks
         search.fit(X, y)
     assert isinstance(raised.value, AllFitsFailed)
+    assert "ArithmeticError: no 3" in raised.value.causes.values()
     assert isinstance(raised.value.__cause__, AllArmsFailed)
     holes = X.copy()
     holes[7, 7] = np.nan
@@ -651,13 +654,13 @@ def scored_until(calls: int, number: int, scorer: Any = None) -> Callable[[Any, 
 
 def test_a_stopped_search_goes_on_with_the_best_so_far() -> None:
     stopped = halving(Counting(), DIGITS, scoring=scored_until(10, signal.SIGINT))
-    with pytest.warns(UserWarning, match="pulls of 48"):
+    with warned(SearchStopped, budget=48):
         stopped.fit(X, y)
     assert not stopped.result_.complete
     assert stopped.cv_results_["params"][stopped.best_index_] == stopped.best_params_
     assert stopped.predict(X[:1])[0] == stopped.best_params_["answer"]
     early = halving(Counting(), DIGITS, scoring=scored_until(3, signal.SIGINT))
-    with pytest.warns(UserWarning, match="stopped"):
+    with warned(SearchStopped, budget=48):
         early.fit(X, y)
     assert sorted(early.cv_results_["n_resources"])[:5] == [0] * 5
     assert sorted(early.cv_results_["iter"])[:5] == [-1] * 5
@@ -673,7 +676,7 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
     heard = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with pytest.warns(UserWarning, match="stopped"):
+        with warned(SearchStopped, budget=48):
             halving(Counting(), DIGITS, scoring=scored_until(9, signal.SIGTERM)).fit(X, y)
     finally:
         signal.signal(signal.SIGTERM, before)

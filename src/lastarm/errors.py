@@ -370,6 +370,26 @@ class CheckpointReplaced(LastarmWarning):
         )
 
 
+class FolderNotSeen(LastarmWarning):
+    """The workers do not see the folder of the states, its `path`, so no state is saved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"the workers do not see {path}: states stay in their memory, and what is lost there "
+            "is trained again. Put the journal, or `checkpoints`, into a folder that all workers "
+            "see."
+        )
+
+
+class NoTestLoss(LastarmWarning):
+    """The test loss of the recommended arm could not be computed; `cause` says why."""
+
+    def __init__(self, cause: str) -> None:
+        self.cause = cause
+        super().__init__(f"the test loss could not be computed: {cause}")
+
+
 class StatesNotTrusted(LastarmWarning):
     """States of a journal have no seal of this user, so they are not loaded.
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Never, cast
 from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
-from lastarm.errors import AllArmsFailed, InvalidArgument, ReplayDiverged
+from lastarm.errors import AllArmsFailed, InvalidArgument, NoTestLoss, ReplayDiverged
 from lastarm.events import Closed, Event, Pull
 from lastarm.journal import Journal, Unwritten, described_policy, header
 from lastarm.ledger import Ledger
@@ -394,6 +394,6 @@ def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> t
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        warnings.warn(f"the test loss could not be computed: {said(error)}", stacklevel=4)
+        warnings.warn(NoTestLoss(said(error)), stacklevel=4)
         test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

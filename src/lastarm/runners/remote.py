@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from lastarm.arguments import as_float
-from lastarm.errors import CheckpointNotWritten, InvalidArgument
+from lastarm.errors import CheckpointNotWritten, FolderNotSeen, InvalidArgument
 from lastarm.events import Failure, Told, Work
 from lastarm.journal.disk import make_folder
 from lastarm.runners.performer import Task
@@ -245,12 +245,8 @@ class Kit(NamedTuple):
 
     def warn_of_unseen_folder(self) -> None:
         """Warn that states are not saved."""
-        warnings.warn(
-            f"the workers do not see {self.folder}: states stay in their memory, and what is lost "
-            "there is trained again. Put the journal, or `checkpoints`, into a folder that all "
-            "workers see.",
-            stacklevel=2,
-        )
+        assert self.folder
+        warnings.warn(FolderNotSeen(self.folder), stacklevel=2)
 
     def put_away(self) -> None:
         """Clean up when the kit is not needed any more."""

@@ -7,7 +7,7 @@ import signal
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from math import isinf, nan
 from numbers import Integral, Real
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn import get_config
-from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import process_routing
@@ -26,7 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from lastarm.arguments import Number, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
-from lastarm.errors import AllArmsFailed, InvalidArgument, JournalLocked, OtherSearch
+from lastarm.errors import (
+    AllArmsFailed,
+    InvalidArgument,
+    JournalLocked,
+    LastarmWarning,
+    OtherSearch,
+)
 from lastarm.events import Event, Failure, Loss, Opened
 from lastarm.journal import read
 from lastarm.policies import TimedHalving
@@ -53,8 +58,12 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin:
         """Says that there is an estimator inside."""
 
+    class FitFailedWarning(RuntimeWarning):
+        """Says that a model could not be fitted."""
+
 else:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
+    from sklearn.exceptions import FitFailedWarning
 
 ARMS = 32  # if their number is not given
 # Where no budget is given:
@@ -64,6 +73,40 @@ PART_OF_ALL = 5  # of training every arm fully, where it is known how far that i
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
     """No arm could be fitted. For bad data, scikit-learn's users expect one of these errors."""
+
+
+class SomeFitsFailed(LastarmWarning, FitFailedWarning):
+    """Some of the `configs` could not be fitted; `causes` says why, arm by arm."""
+
+    def __init__(self, causes: Mapping[int, str], configs: int, error_score: object) -> None:
+        self.causes, self.configs = dict(causes), configs
+        counts = Counter(self.causes.values()).most_common(5)
+        shown = "; ".join(f"{error} ({count})" for error, count in counts)
+        super().__init__(
+            f"{len(causes)} of {configs} configs failed, and get the score {error_score}: "
+            f'{shown}. Use error_score="raise" to see the first error.'
+        )
+
+
+class FewConfigs(LastarmWarning):
+    """The space has only `there` configs, fewer than the arms that were `asked` for."""
+
+    def __init__(self, there: int, asked: int) -> None:
+        self.there, self.asked = there, asked
+        super().__init__(
+            f"there are only {there} configs, fewer than n_arms={asked}: all of them are tried"
+        )
+
+
+class SearchStopped(LastarmWarning):
+    """A search was stopped after some `pulls`, of its `budget` if it has one."""
+
+    def __init__(self, pulls: int, budget: int | None) -> None:
+        self.pulls, self.budget = pulls, budget
+        of_all = f" of {budget}" if budget else ""
+        super().__init__(
+            f"the search was stopped after {pulls} pulls{of_all}; the best config so far is used"
+        )
 
 
 def _of_the_model(name: str, meaning: str) -> Callable[[HalvingSearch, Any], Any]:
@@ -510,10 +553,7 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
         arms = bisect_left(range(2, arms + 1), True, key=too_many) + 1
     configs = draw(space, arms, seed)
     if arms < n_arms:
-        warnings.warn(
-            f"there are only {arms} configs, fewer than n_arms={n_arms}: all of them are tried",
-            stacklevel=4,
-        )
+        warnings.warn(FewConfigs(arms, n_arms), stacklevel=4)
     return configs
 
 
@@ -568,21 +608,10 @@ def searched(
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
-        of_all = f" of {chosen.policy.budget}" if chosen.policy.budget else ""
-        warnings.warn(
-            f"the search was stopped after {result.spent.pulls} pulls{of_all}; the best config so "
-            "far is used",
-            stacklevel=4,
-        )
+        warnings.warn(SearchStopped(result.spent.pulls, chosen.policy.budget), stacklevel=4)
     if result.failures:
-        causes = Counter(failure.error for failure in result.failures.values())
-        shown = "; ".join(f"{error} ({count})" for error, count in causes.most_common(5))
-        warnings.warn(
-            f"{len(result.failures)} of {len(configs)} configs failed, and get the score "
-            f'{error_score}: {shown}. Use error_score="raise" to see the first error.',
-            FitFailedWarning,
-            stacklevel=4,
-        )
+        causes = {arm: failure.error for arm, failure in result.failures.items()}
+        warnings.warn(SomeFitsFailed(causes, len(configs), error_score), stacklevel=4)
     return result, told
 
 
