@@ -501,6 +501,22 @@ def test_help_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     assert "0.1.0" in capsys.readouterr().out
 
 
+def test_a_shell_is_told_how_words_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def completed(*words: str) -> set[str]:
+        monkeypatch.setenv("_LASTARM_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["lastarm", *words]))
+        monkeypatch.setenv("COMP_CWORD", f"{len(words)}")
+        assert run() == 0
+        return set(capsys.readouterr().out.split())
+
+    assert completed("rep") == {"plain,replay", "plain,report", "plain,reproduce"}
+    assert completed("tune", "--pol") == {"plain,--policy"}
+    assert completed("tune", "--policy", "as") == {"plain,asha"}
+    assert completed("show", "") == {"file,"}
+
+
 def test_the_demo_tunes_something_real(capsys: pytest.CaptureFixture[str]) -> None:
     answer = asked(capsys, "demo")
     halving, uniform = answer["successive-halving"], answer["uniform"]

@@ -1,11 +1,13 @@
 """The journal: what is written can be read, damage is found, and one process writes at a time."""
 
+import fcntl
 import json
 import math
 import os
 import platform
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -364,6 +366,65 @@ def test_what_a_dead_writer_was_starting_holds_nobody_up_for_long(
     subprocess.run([*command, "1"], check=True)
     with raised(JournalLocked, path=path):
         Journal(path, OPENED)
+
+
+def test_a_process_that_has_the_number_of_a_dead_writer_holds_nothing(tmp_path: Path) -> None:
+    path, beside = tmp_path / "search.jsonl", tmp_path / "search.jsonl.lock"
+    with Journal(path, OPENED):
+        note = beside.read_text()
+        assert note.startswith(f"{owner(os.getpid())}\n")
+        assert lock.is_held(path)
+        with raised(JournalLocked, path=path, owner=owner(os.getpid())):
+            Journal(path, OPENED)
+    assert not lock.is_held(path)
+    began = int(note.split()[-1])
+    beside.write_text(note.replace(f" {began}", f" {began - 1}"))
+    assert not lock.is_held(path), "a process of this number began before, and is dead"
+    beside.write_text(note)
+    assert lock.is_held(path)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        owner(os.getpid()),  # as 0.1 wrote it
+        f"process {os.getpid()} on another-machine\n",
+        f"{owner(os.getpid())}\nanother-start/pid:[1] 5",  # of a container, or before a reboot
+        f"process 99999999 on {platform.node()}\nanother-start/pid:[1] 5",
+        "",
+    ],
+)
+def test_of_a_writer_that_cannot_be_asked_the_lock_tells(tmp_path: Path, note: str) -> None:
+    path, beside = tmp_path / "search.jsonl", tmp_path / "search.jsonl.lock"
+    beside.write_text(note)
+    assert not lock.is_held(path)
+    with beside.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert lock.is_held(path)
+
+
+def test_a_writer_that_has_ended_and_was_not_waited_for_holds_nothing(tmp_path: Path) -> None:
+    path, beside = tmp_path / "search.jsonl", tmp_path / "search.jsonl.lock"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        beside.write_text(f"{owner(process.pid)}\n{lock._life(process.pid)}")
+        assert lock.is_held(path)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not lock.is_held(path)
+
+
+def test_who_asks_whether_a_journal_is_held_stops_no_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "A_MOMENT", 60.0)  # the test may have to wait for the other thread
+    monkeypatch.setattr(lock, "PATIENCE", 60.0)
+    path, beside = tmp_path / "search.jsonl", tmp_path / "search.jsonl.lock"
+    beside.write_text("process 1 on another-machine")
+    beside.chmod(0o600)
+    with beside.open() as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+        threading.Timer(0.02, fcntl.flock, (asked.fileno(), fcntl.LOCK_UN)).start()
+        Journal(path, OPENED).close()
 
 
 def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:

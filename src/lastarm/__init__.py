@@ -1,9 +1,13 @@
 """lastarm: find the best of many hyperparameter settings without training them all."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-if TYPE_CHECKING:
+import importlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes a while to import
+    from typing import Any
+
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Closed, Extended, Failure, Loss, Opened, Pull
     from lastarm.policies import (

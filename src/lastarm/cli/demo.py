@@ -49,6 +49,7 @@ def demo(seed: Any, as_json: bool) -> int:
     for policy in (SuccessiveHalving(ARMS, BUDGET), UniformAllocation(ARMS, BUDGET)):
         result = search(trainer, SPACE, policy=policy, seed=seed)
         if result.stopped_by:
+            display.stopped(journal=None)
             return display.exit_code(result.stopped_by)
         results[policy.name] = result
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lastarm.cli import ending
 from lastarm.plain import finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
@@ -31,6 +32,7 @@ class Terminal(Console):
 
 console = Terminal(highlight=False)
 plain = printable  # texts of others go to the terminal through this
+note = ending.note  # on standard error, beside the answer
 
 MOST_ROWS = 30
 
@@ -119,11 +121,6 @@ def stopped(journal: str | None) -> None:
     if journal:
         how = f"{escape(plain(f'lastarm resume {shlex.quote(journal)}'))} to resume"
     say(f"Stopped before the end. {how}.")
-
-
-def note(sentence: str) -> None:
-    """Print a sentence on standard error, beside the answer."""
-    print(sentence, file=sys.stderr)
 
 
 def can_ask() -> bool:

@@ -82,6 +82,8 @@ def replay(
             display.print_json({"budget": options["budget"], "policies": found})
         else:
             print_comparison(found, table, options["budget"])
+            if stopped_by:
+                display.say("Stopped before the other policies were played.")
         return display.exit_code(stopped_by)
     chosen = table.policy(policy, **options)
     played = table.play(chosen, journal)

@@ -8,9 +8,10 @@ import click
 from rich.markup import escape
 
 from lastarm.cli import display
+from lastarm.cli.memory import has_room_for
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
-from lastarm.report.page.html import write_report
+from lastarm.report.page.html import chart_library, write_report
 from lastarm.result import Result
 
 
@@ -39,6 +40,8 @@ def report(journal: str, output: str) -> None:
     path = Path(journal)
     running, events = is_held(path), read(path)
     result = Result.of(events, journal=journal)
+    if not has_room_for(chart_library):
+        raise MemoryError
     written = write_report(output, result, events, running=running)
     size = written.stat().st_size / 1e6
     display.say(

@@ -326,7 +326,7 @@ def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
     draws one. Each table `[[include]]` is a config to try first.
     """
     try:
-        content = tomllib.loads(Path(path).read_text())
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidArgument(
             f"the space {path!r} cannot be read: {getattr(error, 'strerror', None) or error}. "

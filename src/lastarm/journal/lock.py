@@ -23,14 +23,26 @@ if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         file.seek(0)
 
+    def _is_locked(file: IO[bytes]) -> bool:
+        return True  # it is not tried, because locks are mandatory here
+
 else:
     import fcntl
 
     def _try_to_lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def _is_locked(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until the file is closed
+        except OSError:
+            return True
+        return False
+
 
 PATIENCE = 5.0  # seconds, with a lock whose holder is dead
+A_MOMENT = 0.2  # seconds, in which another process may only have asked whether it is held
+LONGEST_NOTE = 400  # bytes
 
 _locked_here: WeakSet[IO[bytes]] = WeakSet()
 
@@ -69,7 +81,7 @@ def held(path: Path) -> Iterator[None]:
             with suppress(OSError):  # on a full disk there is no note, which does no harm
                 file.truncate(0)
                 file.seek(0)
-                file.write(f"process {holder} on {platform.node()}".encode())
+                file.write(f"process {holder} on {platform.node()}\n{_life(holder)}".encode())
             yield
         finally:
             # An open file cannot be removed on Windows; and a forked child holds nothing.
@@ -80,7 +92,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _locked(path: Path, beside: Path) -> IO[bytes]:
-    until = monotonic() + PATIENCE
+    began = monotonic()
     while True:
         try:
             with Folder(path.parent) as folder:
@@ -92,12 +104,14 @@ def _locked(path: Path, beside: Path) -> IO[bytes]:
         except OSError as error:
             raise JournalNotWritten(path, error) from error
         try:
-            noted = file.read(200).decode(errors="replace")  # nothing, a moment after it was made
-            try_to_lock(path, file, holder=noted or "another process")
+            holder, _ = _noted(file)
+            try_to_lock(path, file, holder or "another process")
         except JournalError as error:
             file.close()
+            waited = monotonic() - began
             # A child that the dead holder was starting has the lock until it has really begun.
-            if not isinstance(error, JournalLocked) or is_held(path) or monotonic() > until:
+            known = waited > A_MOMENT and is_held(path)
+            if not isinstance(error, JournalLocked) or known or waited > PATIENCE:
                 raise
             sleep(0.01)
             continue
@@ -130,23 +144,61 @@ def _opened(folder: Folder, beside: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process is writing to the journal `path`, as far as the note says.
+    """Whether some process is writing to the journal `path`.
 
-    To try the lock instead could make a search fail that begins at that moment.
+    The note in the lock file says which process it was. Where this can be asked, it is: the lock
+    is left alone then, since a search that begins meanwhile has to wait for those who try it.
     """
     beside = Path(os.path.realpath(path) + ".lock")  # the path may be a folder without a name
     try:
         with Folder(beside.parent) as folder, os.fdopen(folder.open(beside.name), "rb") as file:
-            note = file.read(200).decode(errors="replace")
+            holder, life = _noted(file)
+            process, _, host = holder.removeprefix("process ").partition(" on ")
+            if host == platform.node() and process.isdecimal():
+                if life and life.split()[0] == _place():
+                    return life == _life(int(process))
+                if not life and not _exists(int(process)):
+                    return False
+            return _is_locked(file)
     except (OSError, ValueError):  # a name may not hold a zero byte
         return False
-    process, _, host = note.removeprefix("process ").partition(" on ")
-    if sys.platform == "win32" or host != platform.node() or not process.isdecimal():
-        return True
+
+
+def _noted(file: IO[bytes]) -> tuple[str, str]:
+    """Who holds the lock, and its life; both are empty a moment after the file was made.
+
+    Version 0.1 noted no life.
+    """
+    holder, _, life = file.read(LONGEST_NOTE).decode(errors="replace").partition("\n")
+    return holder, life
+
+
+def _exists(process: int) -> bool:
     try:
-        os.kill(int(process), 0)  # which only asks
+        os.kill(process, 0)  # which only asks
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:
+    except OSError:  # it is another user's
         pass
     return True
+
+
+def _place() -> str:
+    """Where a process has its number: a start of the machine, and a container in it."""
+    with suppress(OSError):  # only Linux says so
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    return ""
+
+
+def _life(process: int) -> str:
+    """What no later process of the same number has: its place, and when it began.
+
+    It is empty where this is not known, and for a process that has ended.
+    """
+    with suppress(OSError):
+        stat = Path(f"/proc/{process}/stat").read_bytes()
+        state, *numbers = stat[stat.rindex(b")") + 1 :].split()  # after its name, which may be )
+        if state not in (b"Z", b"X"):
+            return f"{_place()} {numbers[18].decode()}"  # field 22: ticks since the machine began
+    return ""

@@ -105,7 +105,7 @@ def rendered(told: dict[str, Any]) -> str:
     parts = {
         "style": _part("page.css"),
         "contents": data,
-        "library": _charts(),
+        "library": chart_library(),
         "script": "".join(map(_part, ("drawing.js", "curves.js", "charts.js", "page.js"))),
     }
     scripts = (parts[name].encode() for name in ("library", "script"))
@@ -119,11 +119,11 @@ def rendered(told: dict[str, Any]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
 
 
-def _charts() -> str:
+def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script."""
     try:
         library = importlib.import_module("vl_convert")
-    except ImportError:
+    except ModuleNotFoundError:
         raise InvalidArgument(
             "the charts of a report need vl-convert-python, which is not installed: "
             "pip install 'lastarm[report]'."
