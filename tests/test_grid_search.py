@@ -12,7 +12,11 @@ from lightgbm import LGBMClassifier
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import get_scorer, roc_auc_score
@@ -220,6 +224,7 @@ def test_scorers_without_weights_are_warned_of_as_by_grid_search() -> None:
         StratifiedGroupKFold(3),
         StratifiedKFold(3, shuffle=True, random_state=1),
         TimeSeriesSplit(3),
+        [(range(100), range(100, 240)), (range(140, 240), range(140))],
     ],
     ids=lambda cv: type(cv).__name__,
 )
@@ -227,6 +232,8 @@ def test_every_splitter_of_scikit_learn_splits_as_in_grid_search(cv: Any) -> Non
     groups: dict[str, Any] = {"groups": FAMILIES} if "Group" in type(cv).__name__ else {}
     found = halving(GaussianNB(), {}, n_arms=1, budget=1, cv=cv).fit(NUMBERS, BUYS, **groups)
     require_same_scores(found, NUMBERS, BUYS, **groups)
+    if isinstance(cv, list):
+        return
     trainer = Estimator(GaussianNB(), NUMBERS, BUYS, cv=cv, **groups)
     tested = trainer.splits[0].test
     assert 12 <= tested.size <= 36
@@ -237,6 +244,14 @@ def test_every_splitter_of_scikit_learn_splits_as_in_grid_search(cv: Any) -> Non
                 assert not set(FAMILIES[one]) & set(FAMILIES[other])
         if isinstance(cv, TimeSeriesSplit):
             assert part.train.max() < part.validation.min() <= part.validation.max() < tested.min()
+
+
+@pytest.mark.parametrize("targets", [BUYS, NUMBERS[:, 0]], ids=["classes", "numbers"])
+def test_a_number_of_folds_makes_the_folds_of_grid_search(targets: Any) -> None:
+    model = RandomForestClassifier if targets is BUYS else RandomForestRegressor
+    found = halving(model(random_state=0), {"max_depth": [1, 2, 3]}, cv=4).fit(NUMBERS, targets)
+    require_same_scores(found, NUMBERS, targets)
+    assert found.n_splits_ == 4
 
 
 def test_groups_stay_whole_without_a_splitter_too() -> None:
@@ -362,7 +377,7 @@ def test_a_journal_has_every_metric_of_each_look_and_knows_the_weights(tmp_path:
     one = trainer(sample_weight=WEIGHTS)
     state = one.train(one.start({}, 0), 1)
     told = one.loss(state)
-    assert list(told) == ["loss", *SCORES]
+    assert list(told) == [*SCORES, "loss"]
     assert told["loss"] == pytest.approx(-told["average_precision"])
     assert told["loss"] == np.mean(one.losses(state))
     events: list[Any] = []
@@ -407,11 +422,16 @@ def test_weights_count_in_the_loss_where_no_scoring_is_given() -> None:
 
 def test_a_function_may_return_several_metrics() -> None:
     def both(model: Any, X: Any, y: Any) -> dict[str, float]:
-        return {"a": float(model.score(X, y)), "b": float(roc_auc_score(y, model.predict(X)))}
+        auc = float(roc_auc_score(y, model.predict(X)))
+        return {"loss": float(model.score(X, y)), "b": auc, "score": auc / 2}  # whatever they mean
 
     found = halving(GaussianNB(), {"var_smoothing": [1e-9, 1e-1, 9.0]}, scoring=both, refit="b")
     found.fit(NUMBERS, BUYS)
     assert found.best_score_ == found.cv_results_["mean_test_b"][found.best_index_]
+    assert found.best_score_ == -found.result_.loss
+    assert np.array_equal(
+        found.cv_results_["mean_test_score"] * 2, found.cv_results_["mean_test_b"]
+    )
     assert found.multimetric_
     assert found.score(NUMBERS, BUYS) == both(found.best_estimator_, NUMBERS, BUYS)["b"]
     with pytest.raises(ValueError, match="metric"):

@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.metrics import get_scorer
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -210,7 +211,9 @@ def test_a_regressor_is_a_genuine_one_and_judged_by_its_own_score() -> None:
     assert fitted.best_score_ == pytest.approx(fitted.best_estimator_.score(X[rows], y[rows]))
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"cv": 3}, {"scoring": "f1_macro"}], ids=str)
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"cv": StratifiedKFold(3)}, {"scoring": "f1_macro"}], ids=str
+)
 def test_one_arm_at_a_time_finds_the_same(kwargs: Any) -> None:
     X, y = many_classes()
     fitted = halving(**kwargs).fit(X, y)
@@ -237,7 +240,7 @@ def test_folds_and_scorers_say_of_the_kernels_models_what_they_say() -> None:
     X, y = many_classes()
     for scoring in (None, "balanced_accuracy"):
         fitted = halving(cv=3, scoring=scoring).fit(X, y)
-        trainer = Estimator(SGDClassifier(), X, y, test=0, cv=3, seed=1)
+        trainer = Estimator(SGDClassifier(), X, y, test=0, cv=StratifiedKFold(3), seed=1)
         together = BatchedSGD(trainer)
         batch = together.start([fitted.best_params_], [0])
         together.train(batch, [0], fitted.n_resources_[-1])

@@ -697,6 +697,7 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
         {"scoring": {"a": 3}, "refit": "a"},
         {"scoring": 3},
         {"recommend": "last"},
+        {"cv": 1},
         {"seconds": 0},
         {"journal": 3},
         {"scoring": "best"},
@@ -728,7 +729,7 @@ def test_too_small_a_budget_too_few_rows_or_no_y_are_refused() -> None:
     assert refusal.value.least == 24
     with refused("validation", 0.2):
         halving().fit(X[:1], y[:1])
-    with refused("k", 2):
+    with pytest.raises(ValueError, match="n_samples=1"):
         halving(cv=2).fit(X[:1], y[:1])
     with refused("y", None):
         halving().fit(X)

@@ -44,8 +44,8 @@ class FoldByFold:
         loss = float(np.mean([-fold[self._trainer.metrics.compared] for fold in scores]))
         named = [name for name in scores[0] if name != ONLY]
         return {
-            "loss": loss,
             **{name: float(np.mean([fold[name] for fold in scores])) for name in named},
+            "loss": loss,
             **{
                 f"split{fold}_{part}_{name}": score
                 for part, folds in (("test", scores), ("train", on_train))

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
@@ -167,9 +169,9 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
       none of these numbers may be given.
     - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
     - `validation`: the share of the rows that configs are judged by.
-    - `cv`: folds to judge configs by, instead of `validation`: their number, or any splitter of
-      scikit-learn, such as `GroupKFold` or `TimeSeriesSplit`. A pull then trains the models of all
-      folds.
+    - `cv`: folds to judge configs by, instead of `validation`: their number, for the folds that
+      `GridSearchCV` makes; any splitter of scikit-learn, such as `GroupKFold` or
+      `TimeSeriesSplit`; or pairs of rows. A pull then trains the models of all folds.
     - `scoring`: the name of a scorer, or a function of (estimator, X, y). Left out, it is the
       estimator's own `score`. For several metrics it is a list of names, a dict of names and
       scorers, or a function that returns a dict.
@@ -306,6 +308,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             recommend=recommend,
             journal=self.journal,
         )
+        self.multimetric_ = trainer.metrics.metric is not None
         self._note_found(configs, told, trainer.metrics.compared, at_best=recommend == "best")
         if self.refit:
             began, pulls = perf_counter(), int(self.cv_results_["n_resources"][self.best_index_])
@@ -326,13 +329,18 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         if np.shape(y)[1:] == (1,) and not get_tags(self.estimator).target_tags.multi_output:
             y = column_or_1d(y, warn=True)
         beside = {name: params.pop(name, None) for name in ("sample_weight", "groups")}
+        cv = self.cv
+        if isinstance(cv, Integral):
+            cv = whole_number("cv", cv, 2, "the number of folds")
+            if beside["groups"] is None:  # the folds of GridSearchCV, which would ignore groups
+                cv = check_cv(cv, y, classifier=is_classifier(self.estimator))
         trainer = Estimator(
             self.estimator,
             X,
             y,
             test=0,
             validation=self.validation,
-            cv=self.cv,
+            cv=cv,
             scoring="score" if self.scoring is None else self.scoring,
             metric=self._metric(),
             **beside,
@@ -374,7 +382,6 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             n_splits=self.n_splits_,
             error_score=self.error_score,
         )
-        self.multimetric_ = f"mean_test_{ONLY}" not in self.cv_results_
         self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][best])
 
     predict = _of_the_model("predict", "What the best model predicts.")

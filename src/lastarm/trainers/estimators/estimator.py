@@ -223,7 +223,7 @@ class Estimator:
         scores = self.scores(state)
         means = {name: float(np.mean([one[name] for one in scores])) for name in scores[0]}
         loss = float(np.mean([-one[self.metrics.compared] for one in scores]))
-        return loss if set(means) == {ONLY} else {"loss": loss, **means}
+        return loss if set(means) == {ONLY} else {**means, "loss": loss}
 
     def losses(self, state: Trained) -> list[float]:
         """The loss of each model on VAL."""

@@ -47,8 +47,9 @@ def for_steps(
     for name, value in params.items():
         if name.partition("__")[0] not in dict(estimator.steps) or "__" not in name:
             rule = "without metadata routing, a Pipeline takes parameters of its steps only"
-            way_out = f"Use {last}__{name.rpartition('__')[2]}, or call sklearn.set_config"
-            way_out += "(enable_metadata_routing=True) and let the steps request it"
+            way_out = f"Use {last}__{name.rpartition('__')[2]}, which Estimator takes among its "
+            way_out += "`fit_params`; or call sklearn.set_config(enable_metadata_routing=True) "
+            way_out += "and let the steps request it"
             raise InvalidArgument.of(name, value, rule, way_out)
     start = f"{last}__"
     return (

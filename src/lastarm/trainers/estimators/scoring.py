@@ -124,4 +124,5 @@ def _own_loss(model: Any, X: Any, y: Any, weights: Any) -> float:
 
 def _not_a_metric(metric: str | None, names: Iterable[str]) -> InvalidArgument:
     rule = "it is the metric that configs are compared by, and there are several"
-    return InvalidArgument.of("metric", metric, rule, f"Use one of {', '.join(map(repr, names))}")
+    way_out = f"Use one of {', '.join(map(repr, names))}, which HalvingSearch takes as `refit`"
+    return InvalidArgument.of("metric", metric, rule, way_out)
