@@ -48,12 +48,12 @@ from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
 
 from lastarm import LogUniform, SuccessiveHalving, search
-from lastarm.errors import InvalidArgument, OtherSearch
+from lastarm.errors import EarlyStoppingOff, InvalidArgument, OtherSearch
 from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
-from tests.refusals import refused
+from tests.refusals import refused, warned
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*arly stopping is switched off")
+pytestmark = pytest.mark.filterwarnings("ignore::lastarm.errors.EarlyStoppingOff")
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:300] / 16, y[:300]
@@ -301,9 +301,9 @@ def test_early_stopping_is_switched_off_with_one_warning(name: str) -> None:
         trainer = Estimator(estimator, X, y, fit_params=fit_params)
         return trainer, [trainer.train(trainer.start({}, seed), 3) for seed in (0, 1)]
 
-    with pytest.warns(UserWarning, match=r"[Ee]arly.stopping.*switched off") as warned:
+    with warned(EarlyStoppingOff, callback=bool(fit_params)) as told_of:
         trainer, states = trained()
-    assert len([one for one in warned if "switched off" in str(one.message)]) == 1
+    assert bool(told_of[0].settings) != bool(fit_params)
     off = {"early_stopping": False, "early_stopping_rounds": None, "n_iter_no_change": None}
     known = estimator.get_params()
     name_of_it = next((k for k in off if known.get(k)), "callbacks")
@@ -322,9 +322,8 @@ def test_early_stopping_is_switched_off_with_one_warning(name: str) -> None:
 
 def test_early_stopping_in_a_config_is_switched_off_too() -> None:
     trainer = Estimator(SGDClassifier(), X, y)
-    with pytest.warns(UserWarning, match="switched off") as warned:
+    with warned(EarlyStoppingOff, settings={"early_stopping": True}):
         one, other = (trainer.start({"early_stopping": True}, 0) for _ in "ab")
-    assert len(warned) == 1
     plain = trainer.train(trainer.start({"early_stopping": False}, 0), 2)
     assert told(trainer, trainer.train(one, 2)) == told(trainer, plain)
     assert told(trainer, trainer.train(trainer.train(other, 1), 1)) == told(trainer, plain)

@@ -103,6 +103,9 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),
     e.CheckpointLost: lambda: e.CheckpointLost("it is not what was saved"),
     e.FolderNotSeen: lambda: e.FolderNotSeen(Path("tune.jsonl.states")),
+    e.EarlyStoppingOff: lambda: e.EarlyStoppingOff(
+        "LGBMClassifier", {"n_iter_no_change": 9}, True
+    ),
     e.NoTestLoss: lambda: e.NoTestLoss("ValueError: no"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),
     e.OtherSearch: lambda: e.OtherSearch(JOURNAL, [("seed", 0, 1), ("trainer.data", "a", "b")]),

@@ -382,6 +382,21 @@ class FolderNotSeen(LastarmWarning):
         )
 
 
+class EarlyStoppingOff(LastarmWarning):
+    """An `estimator` would stop early, by its `settings` or a `callback`: that is switched off."""
+
+    def __init__(self, estimator: str, settings: Mapping[str, object], callback: bool) -> None:
+        self.estimator, self.settings, self.callback = estimator, dict(settings), callback
+        stops = [f"{name}={shown(value)}" for name, value in settings.items()]
+        stops += ["a callback"] * callback
+        super().__init__(
+            f"the early stopping of {estimator} by {' and '.join(stops)} is switched off in all "
+            "arms: pulls decide how long an arm is trained, and the policy stops it. With "
+            'recommend="best", the best state that was seen is returned. Leave the setting out '
+            "to avoid this warning."
+        )
+
+
 class NoTestLoss(LastarmWarning):
     """The test loss of the recommended arm could not be computed; `cause` says why."""
 

@@ -22,7 +22,7 @@ from sklearn.utils import get_tags, indexable
 from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
-from lastarm.errors import InvalidArgument
+from lastarm.errors import EarlyStoppingOff, InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
@@ -364,17 +364,12 @@ class Estimator:
         """Say once that early stopping is switched off."""
         settings, params = _family(final).not_stopping(final, self._fit_params[1])
         given = {name: getattr(final, name) for name in settings}
-        stops = [f"{name}={value!r}" for name, value in given.items() if value != "auto"]
-        stops += ["the callback of early stopping"] * (params is not self._fit_params[1])
-        if stops and not self._warned:
+        stops = {name: value for name, value in given.items() if value != "auto"}
+        callback = params is not self._fit_params[1]
+        if (stops or callback) and not self._warned:
             self._warned = True
-            warnings.warn(
-                f"{' and '.join(stops)} of {type(final).__name__} has no effect. Early stopping "
-                "is switched off in all arms: pulls decide how long an arm is trained, and the "
-                'policy stops it. With recommend="best", the best state that was seen is '
-                "returned. Leave the setting out to avoid this warning.",
-                stacklevel=3,
-            )
+            kind = type(final).__name__
+            warnings.warn(EarlyStoppingOff(kind, stops, callback), stacklevel=3)
 
     def _metadata(
         self,
