@@ -29,6 +29,8 @@ Made = TypeVar("Made")
 PREFIX = "lastarm-"
 OWNER = "owner"
 MANY = 100  # times that a folder may disappear while something is made in it
+# It is not there, or it was a moment ago, when it could not be made.
+VANISHED = (FileNotFoundError, FileExistsError)
 REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
@@ -80,7 +82,7 @@ def persistently(make: Callable[[], Made], folder: Path) -> Made:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return make()
         except OSError as error:
-            if not left or not isinstance(error, FileNotFoundError):
+            if not left or not isinstance(error, VANISHED):
                 raise TemporaryNotWritten(folder, error) from error
 
 

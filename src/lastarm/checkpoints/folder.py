@@ -23,7 +23,7 @@ from lastarm.errors import (
 )
 from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
-from lastarm.temporary import REFUSED
+from lastarm.temporary import REFUSED, VANISHED
 
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
 
@@ -86,6 +86,8 @@ class StateFolder:
         except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
+            if isinstance(error, VANISHED) and not self.durable:
+                return None  # an arm is clearing TMPDIR
             if isinstance(error, OSError):
                 not_written = CheckpointNotWritten if self.durable else TemporaryNotWritten
                 raise not_written(file, error) from error
