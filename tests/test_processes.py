@@ -609,7 +609,7 @@ def test_a_time_limit_ends_with_the_recommendation_so_far_and_can_be_resumed(
 
     stopped = found(seconds=3600)
     assert not stopped.complete
-    assert stopped.stopped_by is None
+    assert stopped.stopped_by == "seconds"
     assert "Stopped before the end. Run the same again, with the journal" in str(stopped)
     assert stopped.arm is not None
     assert found(seconds=None).complete
