@@ -120,6 +120,7 @@ def search(
     :param recommend: "latest" recommends the arm that the policy found, as it is now. "best"
         recommends the best state that was observed of any arm, for arms that overfit.
     :param on_event: called with every event as it counts; on resuming, also with earlier events.
+        If it has a `close`, as a logger has, that is called when the search ends.
     :param progress: whether to show progress on standard error. Left out, it is shown on a
         terminal.
     :param others: there are none. What other tools have, such as `n_trials`, is refused with
@@ -269,6 +270,7 @@ def _begin(
         )
     if on_event:
         watchers.append(on_event)
+        stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
     if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
