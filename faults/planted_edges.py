@@ -103,7 +103,7 @@ PLANTED_EDGES: tuple[Planted, ...] = (
     ),
     Planted(
         "temporary files of killed searches stay",
-        partial(mutated, temporary, "_sweep", "_remove_left(place / name)", "pass"),
+        partial(mutated, temporary, "sweep", "_remove_left(place / name)", "pass"),
         SLOW_LOADING,
         range(1),
     ),

@@ -56,6 +56,18 @@ def test_a_folder_is_removed_by_the_next_process_if_its_own_was_killed(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+def test_any_search_removes_what_a_killed_one_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    with killed_in(tmp_path / "tmp") as left:
+        search(Drifting(), LIMITS, policy=HALVING, journal=tmp_path / "first.jsonl")
+        assert left.exists()
+    search(Drifting(), LIMITS, policy=HALVING, journal=tmp_path / "second.jsonl")
+    assert not left.exists()
+
+
 def test_nothing_else_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -33,6 +33,7 @@ from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, drawn, size
+from lastarm.temporary import sweep
 from lastarm.trainers import (
     AnyTrainer,
     Config,
@@ -165,6 +166,7 @@ def search(
         journal=journal,
         checkpoints=Checkpoints.of(checkpoints),
     )
+    sweep()
     with ExitStack() as stack:
         begun = _begin(prepared, stack, on_event, progress)
         with begun.here:

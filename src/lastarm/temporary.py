@@ -50,7 +50,7 @@ class Scratch:
 
     def __init__(self, place: Path | None = None) -> None:
         place = place or _default_place()
-        _sweep(place)
+        sweep(place)
         self.path, lock = persistently(lambda: _made(place), place)
         self.close = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
@@ -129,12 +129,17 @@ def _remove(folder: Path, lock: int | None, process: int) -> None:
         os.close(lock)
 
 
-def _sweep(place: Path) -> None:
-    """Remove what processes of this user have left here that are dead."""
+def sweep(place: Path | None = None) -> None:
+    """Remove what processes of this user have left in a folder that are dead.
+
+    :param place: the folder, by default the system's for temporary files.
+    """
     if sys.platform == "win32":
         return
-    with suppress(OSError), os.scandir(place) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(PREFIX)]
+    with suppress(OSError):
+        place = place or Path(tempfile.gettempdir())
+        with os.scandir(place) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(PREFIX)]
         for name in names:
             with suppress(OSError):  # not such a folder, or its process lives
                 _remove_left(place / name)
