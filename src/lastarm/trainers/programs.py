@@ -244,6 +244,13 @@ class Program:
         """The command."""
         return {"argv": self.argv}
 
+    def code_files(self) -> list[Path]:
+        """The files that the command names, such as `train.py`, also in `--settings=file`."""
+        fixed = [_pieces(argument) for argument in self.argv]
+        words = ["".join(text for text, _ in one) for one in fixed if not any(n for _, n in one)]
+        named = [word for text in words for word in (text, text.partition("=")[2]) if word]
+        return [path for path in map(Path, dict.fromkeys(named)) if os.path.isfile(path)]
+
 
 def _make_links_relative(folder: Path) -> None:
     """Links from the folder into itself: the folder has another name in every pull."""
