@@ -200,7 +200,7 @@ def test_all_arms_failing_is_an_error_that_lists_the_causes(tmp_path: Path) -> N
             search(Misbehaving(), configs, policy=policy, journal=path)
         causes = {0: "RuntimeError: boom", 1: "RuntimeError: boom", 2: "its loss became nan"}
         assert failed.value.causes == causes
-        assert "RuntimeError: boom (2 of 3); its loss became nan (1 of 3)" in str(failed.value)
+        assert "2 of 3: RuntimeError: boom; 1 of 3: its loss became nan" in str(failed.value)
         assert len(read(path)) == 7
 
 

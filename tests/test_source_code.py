@@ -1,9 +1,9 @@
 """The user's code: all that a trainer reaches is seen, and nothing that does not matter."""
 
-import functools
 import linecache
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +19,7 @@ from lastarm import Generated, Program
 from lastarm.trainers import Functions, Maximized, as_trainer
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.source_code import changes, code_of
+from tests.user_code import load
 
 Module = Callable[..., ModuleType]
 
@@ -27,20 +28,8 @@ Module = Callable[..., ModuleType]
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Module]:
     """Writes a module of the user and imports it anew."""
     monkeypatch.syspath_prepend(tmp_path)
-    made = []
-
-    def write(source: str, name: str = "user_code") -> ModuleType:
-        (tmp_path / f"{name}.py").write_text(source)
-        linecache.clearcache()
-        found = sys.modules[name] = ModuleType(name)
-        found.__file__ = str(tmp_path / f"{name}.py")
-        made.append(name)
-        # Not by the loader, which takes bytecode of the same second and size for the same.
-        exec(compile(source, found.__file__, "exec", dont_inherit=True), vars(found))
-        return found
-
-    yield write
-    for name in made:
+    yield partial(load, tmp_path)
+    for name in ("user_code", "user_helpers"):
         sys.modules.pop(name, None)
 
 
@@ -289,7 +278,7 @@ def test_a_notebook_has_its_source_where_tracebacks_find_it() -> None:
 
 
 def test_installed_packages_and_lastarm_are_not_the_users() -> None:
-    assert code_of(functools.partial(np.linalg.norm, ord=2)) == {}
+    assert code_of(partial(np.linalg.norm, ord=2)) == {}
     assert code_of(Estimator(SGDClassifier(), [[0.0], [1.0]] * 8, [0, 1] * 8)) == {}
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from typing import Any
 
     from lastarm.checkpoints import Checkpoints
-    from lastarm.events import Closed, Extended, Failure, Loss, Opened, Pull
+    from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
     from lastarm.policies import (
         ASHA,
         EXP3,
@@ -48,6 +48,7 @@ __all__ = [
     "EXP3",
     "LUCB",
     "Batched",
+    "Changed",
     "Checkpoints",
     "Choice",
     "Closed",

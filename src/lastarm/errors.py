@@ -66,6 +66,16 @@ def shown(value: object) -> str:
         return f"(a very large {type(value).__name__})"
 
 
+def listed(names: list[str], most: int = 10) -> str:
+    """Names, as many as a sentence has room for.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 # The caller's ---------------------------------------------------------------------------------
 
 
@@ -154,16 +164,34 @@ class BadLoss(LastarmError, TypeError):
 
 
 class AllArmsFailed(LastarmError, RuntimeError):
-    """No arm has a finite loss, so nothing can be recommended; `causes` says why, arm by arm."""
+    """No arm has a finite loss, so nothing can be recommended; `causes` says why, arm by arm.
 
-    def __init__(self, causes: Mapping[int, str]) -> None:
-        self.causes = dict(causes)
+    If all of them are from a `journal`, so that nothing was trained, this is its path. `changed`
+    are the names of the code that has changed since some of them failed.
+    """
+
+    def __init__(
+        self,
+        causes: Mapping[int, str],
+        *,
+        journal: object = None,
+        changed: Iterable[str] = (),
+    ) -> None:
+        self.causes, self.changed = dict(causes), list(changed)
+        self.journal = None if journal is None else str(journal)
         counts = Counter(self.causes.values()).most_common()
-        shown = "; ".join(f"{cause} ({count} of {len(causes)})" for cause, count in counts[:5])
+        shown = "; ".join(f"{count} of {len(causes)}: {cause}" for cause, count in counts[:5])
         more = f"; and {len(counts) - 5} other causes" if len(counts) > 5 else ""
+        found = f" All of this was found in {journal}: nothing was trained." if journal else ""
+        way_out = "Look at what an arm returns as its loss, or at the range of its settings."
+        if self.changed:
+            way_out = (
+                f"The code has changed since the journal was begun: {listed(self.changed)}. Use "
+                "fresh=True (--fresh) to start again with a new journal; the old one is kept."
+            )
         super().__init__(
-            f"all {len(causes)} arms failed, so nothing can be recommended: {shown}{more}. "
-            "Look at what an arm returns as its loss, or at the range of its settings."
+            f"all {len(causes)} arms failed, so nothing can be recommended. {shown}{more}.{found} "
+            f"{way_out}"
         )
 
 
@@ -433,6 +461,27 @@ class NothingSealed(LastarmWarning):
             f"no secret can be kept ({why}), so what this search writes to {path} is not sealed. "
             "Commands are run and states are loaded if their files are this user's and closed to "
             "others, wherever they come from. Name a file for the secret by LASTARM_KEY_FILE"
+        )
+
+
+class TrainerChanged(LastarmWarning):
+    """The user's code is not the one that the journal was written with. The search continues.
+
+    `names` are those of the functions, methods and classes that differ, or of the files of a
+    program; `new` and `unused` are those that were not reached before, or are not any more.
+    """
+
+    def __init__(
+        self, path: Path, names: Iterable[str], new: Iterable[str] = (), unused: Iterable[str] = ()
+    ) -> None:
+        self.path, self.names = path, list(names)
+        self.new, self.unused = list(new), list(unused)
+        notes = dict.fromkeys(self.new, " (new)") | dict.fromkeys(self.unused, " (not used now)")
+        differing = listed([f"{name}{notes.get(name, '')}" for name in self.names])
+        super().__init__(
+            f"the code has changed since the journal {path} was written: {differing}. The search "
+            "continues with the code as it is now, and the losses in the journal stay. Use "
+            "fresh=True (--fresh) to start again with a new journal; the old one is kept."
         )
 
 

@@ -2,7 +2,8 @@
 
 A policy asks for a `Pull` and is told a `Loss` or a `Failure`. The journal holds these, in the
 order in which they happened, after one `Opened` and up to one `Closed`; an `Extended` opens the
-search again. Events are values: they never change, and mean the same everywhere.
+search again, and a `Changed` says that the user's code is another from there on. Events are
+values: they never change, and mean the same everywhere.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ class Opened:
 
     `seed`, `policy`, `space` and `trainer` identify the search. `versions`, the `command` and the
     `folder` in which it was given are for people. The journal adds an `identity` of its own and a
-    `seal`, which says which user's search has written it: see `journal.seals`.
+    `seal`, which says which user's search has written it: see `journal.seals`. `code` has a hash
+    for each function, method and class of the user that the trainer reaches, by its name, so that
+    a change can be told.
     """
 
     seed: int
@@ -110,6 +113,17 @@ class Opened:
     folder: str = ""
     identity: str = field(default="", compare=False, repr=False)
     seal: str = field(default="", compare=False, repr=False)
+    code: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """From here on arms are trained by other code than before.
+
+    `code` has the names of what differs, each with its hash now, "" if it is not used any more.
+    """
+
+    code: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +157,4 @@ class Closed:
 
 
 Told = Loss | Failure
-Event = Opened | Pull | Loss | Failure | Extended | Closed
+Event = Opened | Pull | Loss | Failure | Changed | Extended | Closed

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lastarm.errors import Stuck
-from lastarm.events import Event, Failure, Loss, Pull, Told
+from lastarm.events import Changed, Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
 from lastarm.policy import Policy, ahead, go_on
@@ -26,6 +26,7 @@ def run(
     *,
     retries: int = 0,
     stop: Stop | None = None,
+    changed: Changed | None = None,
 ) -> Iterator[Event]:
     """Perform what the policy asks for until it has ended, and yield every event as it counts.
 
@@ -37,6 +38,7 @@ def run(
       worker was lost are counted apart, and repeated at least twice
     - `stop`: says when to stop. Then nothing more is started, the loop waits a while for what is
       in flight, and ends
+    - `changed`: what to write before the first pull that is started now
 
     Resuming is replaying: the policy is walked through the journal's events, which are yielded
     too, and pulls that were in flight are started again. An empty journal is not a special case.
@@ -69,10 +71,12 @@ def run(
                 break
             pull, attempt = turn
             started[pull] = attempt
-            told = pull
-            if not begun[pull.arm]:
-                begun[pull.arm] = True
-                told = Pull(pull.arm, pull.upto, configs[pull.arm])
+            told = pull if begun[pull.arm] else Pull(pull.arm, pull.upto, configs[pull.arm])
+            begun[pull.arm] = True
+            if changed:
+                journal.append(changed)
+                yield changed
+                changed = None
             journal.append(told)
             runner.start(pull, attempt)
             yield told

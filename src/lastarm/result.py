@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
+from lastarm.errors import listed
 from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
-from lastarm.ledger import Ledger, LevelCost, Spent, Stretch, Utilisation
+from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import causes
 from lastarm.plain import apart, clean, counted, printable, short
 from lastarm.policy import lowest
@@ -101,6 +102,13 @@ class Result:
     """The largest budget that the search was given; None if it had only seconds."""
     stretches: Sequence[Stretch] = field(repr=False, default=())
     """With a journal: what the search came to with each of its budgets."""
+    code_changes: Sequence[CodeChange] = field(repr=False, default=())
+    """With a journal: from which events on the user's code was another than before. One answer, as
+    of an undisturbed search, is promised only if there are none."""
+    nothing_trained: bool = field(repr=False, default=False)
+    """Whether everything was in the journal already, so that this call trained nothing."""
+    old_journal: str | None = field(repr=False, default=None)
+    """With `fresh=True`: the path of the journal that was there before, if there was one."""
 
     @classmethod
     def of(cls, events: Iterable[Event], *, journal: str | None = None) -> Self:
@@ -187,6 +195,7 @@ class Result:
             rungs=dict(sorted(ledger.rungs.items())),
             best_so_far=ledger.best_so_far,
             stretches=stretches,
+            code_changes=ledger.code_changes,
             budget=stretches[-1].budget if stretches else budget,
             **known,
         )
@@ -205,9 +214,11 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
-        answer = ("arm", "config", "level", "loss", "test_loss", "complete", "digest")
+        answer = ["arm", "config", "level", "loss", "test_loss", "complete", "digest"]
+        answer.append("nothing_trained")
         busy = self.utilisation.as_dict() if self.utilisation else {}
-        return {name: getattr(self, name) for name in answer} | spent | busy
+        changes = {"code_changes": [asdict(change) for change in self.code_changes]}
+        return {name: getattr(self, name) for name in answer} | changes | spent | busy
 
     @property
     def plot(self) -> Plots:
@@ -290,8 +301,17 @@ class Result:
         return [found[arm] for arm in sorted(found)]
 
     def remarks(self) -> list[str]:
-        """Where a larger budget led to nothing, or to a worse recommendation than before."""
-        said = []
+        """Where code changed, nothing was trained, or more budget led to nothing or to worse."""
+        said = [
+            f"From event {change.event:,} of the journal on, after "
+            f"{counted(change.pulls, 'pull')}, the code was different: "
+            f"{clean(listed(list(change.names)))}. The losses before that are of the earlier code."
+            for change in self.code_changes
+        ]
+        if self.nothing_trained:
+            said.append(f"Everything was in the journal {self.journal}: nothing was trained.")
+        if self.old_journal:
+            said.append(f"The journal that was there before is now {self.old_journal}.")
         for before, now in pairwise(self.by_stretch()):
             if now["complete"] and not now["pulls"]:
                 said.append(

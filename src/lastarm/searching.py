@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -17,16 +17,30 @@ from typing import Any, Literal, Never, cast
 from lastarm.arguments import as_float, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
-from lastarm.errors import AllArmsFailed, InvalidArgument, NoTestLoss, ReplayDiverged
-from lastarm.events import Closed, Event, Pull
-from lastarm.journal import Journal, Unwritten, described_policy, header
+from lastarm.errors import (
+    AllArmsFailed,
+    InvalidArgument,
+    NoTestLoss,
+    ReplayDiverged,
+    TrainerChanged,
+)
+from lastarm.events import Changed, Closed, Event, Opened, Pull
+from lastarm.journal import (
+    Journal,
+    Unwritten,
+    changed_code,
+    described_policy,
+    header,
+    set_aside,
+)
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
 from lastarm.offspring import ThisProcess
 from lastarm.other_tools import refuse_unknown
 from lastarm.policies.named import choose
-from lastarm.policy import Extendable, Policy, fresh
+from lastarm.policy import Extendable, Policy
+from lastarm.policy import fresh as unasked
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.performer import said
@@ -56,6 +70,7 @@ def search(
     runner: AnyRunner = None,
     workers: int | None = None,
     journal: str | Path | None = None,
+    fresh: bool = False,
     checkpoints: Checkpoints | str | Path | bool = True,
     seed: int = 0,
     sampler: Sampler | None = None,
@@ -102,7 +117,10 @@ def search(
     :param workers: how many processes train at the same time.
     :param journal: the file that remembers the search. The same call resumes a search that was
         stopped or killed. With a larger budget it extends one, also one that had ended. A call
-        with other arguments is refused.
+        with other arguments is refused. If your code has changed since, a `TrainerChanged` warning
+        names what differs, and the search continues.
+    :param fresh: whether to start again with a new journal. One that is there is kept, with its
+        states, as `journal`.old-1 (or -2, and so on).
     :param checkpoints: where trained states are kept: a folder, or `Checkpoints`. True is a folder
         beside the journal, False keeps them in memory only.
     :param seed: what all randomness is derived from.
@@ -131,7 +149,7 @@ def search(
     """
     # Prepare: check every argument, choose policy and runner, draw the configs.
     refuse_unknown("search", [*inspect.signature(search).parameters][:-1], others)
-    _require_fit(sampler, journal, maximize, recommend, switch_seconds)
+    _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     how = Maximized(how) if maximize else how
@@ -155,7 +173,7 @@ def search(
         include=include,
         configs=list(configs) if sampler else configs,  # a sampler puts others in their place
         seed=seed,
-        policy=fresh(policy),
+        policy=unasked(policy),
         sampler=sampler,
         recommend=recommend,
         maximize=maximize,
@@ -164,6 +182,7 @@ def search(
         switch_seconds=switch_seconds,
         seconds=limit,
         journal=journal,
+        fresh=fresh,
         checkpoints=Checkpoints.of(checkpoints),
     )
     sweep()
@@ -192,6 +211,7 @@ class _Prepared:
     switch_seconds: float | None
     seconds: float
     journal: str | Path | None
+    fresh: bool
     checkpoints: Checkpoints | None
 
 
@@ -206,6 +226,8 @@ class _Begun:
     sheet: Timesheet
     stop: Stop
     watchers: Sequence[Callable[[Event], object]]
+    changed: Changed | None = None  # the code, since the journal was written
+    old_journal: Path | None = None
     ledger: Ledger = field(default_factory=Ledger)
     here: ThisProcess = field(default_factory=ThisProcess)
 
@@ -227,6 +249,8 @@ def _begin(
 ) -> _Begun:
     """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
     journal: Journal | Unwritten = Unwritten()
+    changed = old_journal = None
+    kept = prepared.checkpoints
     if prepared.journal is not None:
         begins_with = header(
             seed=prepared.seed,
@@ -237,11 +261,16 @@ def _begin(
             recommend=prepared.recommend,
             sampler=prepared.sampler,
         )
+        if prepared.fresh:
+            old_journal = set_aside(Path(prepared.journal), kept.states_of if kept else None)
         journal = stack.enter_context(closing(Journal(prepared.journal, begins_with)))
+        if code := changed_code(journal.events, begins_with):
+            changed = Changed(code)
+            _warn_of_changes(journal, code)
     states = Arms(
         prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
     )
-    if kept := prepared.checkpoints:
+    if kept:
         best = prepared.recommend == "best"
         index = stack.enter_context(
             kept.opened(prepared.trainer, prepared.journal, best=best, seals=journal.seals)
@@ -278,7 +307,7 @@ def _begin(
     if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
         display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
         watchers.append(stack.enter_context(display.shown(policy, prepared.configs, sheet)))
-    return _Begun(policy, asked, runner, journal, sheet, stop, watchers)
+    return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
@@ -290,6 +319,7 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
         prepared.configs,
         retries=prepared.retries,
         stop=begun.stop,
+        changed=begun.changed,
     ):
         begun.count(event)
 
@@ -297,15 +327,27 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
 def _finish(prepared: _Prepared, begun: _Begun) -> Result:
     """Test what is recommended, close the journal with it, and say what was found."""
     policy, ledger, trainer = begun.policy, begun.ledger, prepared.trainer
+    path = str(begun.journal.path) if isinstance(begun.journal, Journal) else None
+    all_was_there = policy.finished and ledger.events == len(begun.journal.events) > 0
     found = _recommended(policy, ledger, prepared.recommend)
     state = begun.runner.state(found) if found else None
     if not found and policy.finished:
-        raise AllArmsFailed(ledger.causes())
+        raise AllArmsFailed(
+            ledger.causes(),
+            journal=path if all_was_there else None,
+            changed=[
+                *(name for change in ledger.code_changes for name in change.names),
+                *(begun.changed.code if begun.changed and all_was_there else ()),
+            ],
+        )
     if found and policy.finished and not ledger.closed:
         closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
-        begun.journal.append(closed)
-        begun.journal.sync()
-        begun.count(closed)
+        # With other code than that of the journal, it was tested by other code than it says.
+        changed: list[Event] = [begun.changed] if begun.changed and all_was_there else []
+        for event in [*changed, closed]:
+            begun.journal.append(event)
+            begun.journal.sync()
+            begun.count(event)
     elif ledger.closed and found != Pull(ledger.closed.arm, ledger.closed.upto):
         raise ReplayDiverged(len(begun.journal.events), ledger.closed, f"recommends {found}")
     return Result.from_ledger(
@@ -318,14 +360,34 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         maximized=prepared.maximize,
         state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
         stopped_by=_stopped_by(policy, begun.stop),
-        journal=str(begun.journal.path) if isinstance(begun.journal, Journal) else None,
+        journal=path,
+        nothing_trained=all_was_there,
+        old_journal=None if begun.old_journal is None else str(begun.old_journal),
         utilisation=begun.sheet.utilisation,
         budget=None if getattr(policy, "has_no_budget", False) else policy.budget,
     )
 
 
-def _require_fit(sampler: Any, journal: Any, maximize: Any, recommend: Any, switch: Any) -> None:
+def _warn_of_changes(journal: Journal, code: Mapping[str, str]) -> None:
+    """Say what differs, before anything is trained."""
+    known = {
+        name
+        for event in journal.events
+        if isinstance(event, Opened | Changed)
+        for name in event.code
+    }
+    new = [name for name in code if name not in known]
+    unused = [name for name, hashed in code.items() if not hashed]
+    warnings.warn(TrainerChanged(journal.path, code, new, unused), stacklevel=4)
+
+
+def _require_fit(
+    sampler: Any, journal: Any, fresh: Any, maximize: Any, recommend: Any, switch: Any
+) -> None:
     """Refuse what no other part of the search looks at before it begins."""
+    if not isinstance(fresh, bool):
+        rule = "it says whether to start again with a new journal"
+        raise InvalidArgument.of("fresh", fresh, rule, "Use True or False")
     if not isinstance(sampler, Sampler | None):
         rule = "it is not a sampler"
         raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as Forest()")
@@ -357,7 +419,7 @@ def _as_it_began(policy: Policy, journal: Journal) -> Policy:
             way_out = "Use the same budget, or name another journal"
             raise InvalidArgument.of("budget", policy.budget, rule, way_out)
         journal.extend(policy.budget)
-    return fresh(policy, budget=first)
+    return unasked(policy, budget=first)
 
 
 def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:

@@ -66,6 +66,17 @@ class Checkpoints:
             raise InvalidArgument.of("checkpoints", given, rule, way_out)
         return cls(None if given is True else given) if given is not False else None
 
+    @property
+    def _place(self) -> Path | None:
+        return None if self.folder is None else Path(os.path.realpath(self.folder))
+
+    def states_of(self, journal: str | Path) -> Path:
+        """The folder of the states of a journal."""
+        beside = Path(os.path.realpath(journal))
+        if self._place:  # where states of other searches may be, with journals of the same name
+            return self._place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"
+        return beside.with_name(f"{beside.name}.states")
+
     @contextmanager
     def opened(
         self,
@@ -79,18 +90,14 @@ class Checkpoints:
 
         Of a journal with `seals`, only what these vouch for is loaded.
         """
-        place = None if self.folder is None else Path(os.path.realpath(self.folder))
         if journal is not None:
-            beside = Path(os.path.realpath(journal))
-            path = beside.with_name(f"{beside.name}.states")
-            if place:  # where states of other searches may be, with journals of the same name
-                path = place / f"{beside.name}-{fingerprint(str(beside))[:8]}.states"
-            folder = StateFolder(path, trainer, durable=True)
+            folder = StateFolder(self.states_of(journal), trainer, durable=True)
             judge = None if self.trust else seals
             index = Index(folder, disk=self.disk, best=best, seals=judge)
             yield index
             index.sweep()
             return
+        place = self._place
         if place:
             try:
                 place.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,11 @@ trust_states_option = click.option(
     is_flag=True,
     help="Load states that came with the journal from elsewhere. This may run code in them.",
 )
+fresh_option = click.option(
+    "--fresh",
+    is_flag=True,
+    help="Start again with a new journal. One that is there is kept as JOURNAL.old-1.",
+)
 
 
 def _defaults(argument: str) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import by_options, policy_options, seed_option, whole_option
+from lastarm.cli.options import by_options, fresh_option, policy_options, seed_option, whole_option
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
@@ -40,6 +40,7 @@ MOST_SHOWN = 10
 @click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
 @click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
 @click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
+@fresh_option
 @click.option(
     "--seconds-per-pull",
     type=float,
@@ -55,6 +56,7 @@ def replay(
     all_policies: bool,
     with_audit: bool,
     journal: str | None,
+    fresh: bool,
     seconds_per_pull: float,
     **options: Any,
 ) -> int:
@@ -86,7 +88,7 @@ def replay(
                 display.say("Stopped before the other policies were played.")
         return display.exit_code(stopped_by)
     chosen = table.policy(policy, **options)
-    played = table.play(chosen, journal)
+    played = table.play(chosen, journal, fresh=fresh)
     result = played.result
     if as_json:
         answer = {**result.as_dict(), "arm": played.row}
@@ -184,7 +186,14 @@ class CurveTable:
         suggested = {"max_pulls": self.columns}
         return by_options(name, numbers, seed=self.seed, suggested=suggested)[0]
 
-    def play(self, policy: Budgeted, journal: str | None = None, look_cost: Any = None) -> Played:
+    def play(
+        self,
+        policy: Budgeted,
+        journal: str | None = None,
+        look_cost: Any = None,
+        *,
+        fresh: bool = False,
+    ) -> Played:
         """Play a policy to its end, or until it is stopped.
 
         To one that measures, a pull takes one second or as many as are really waited, and a look
@@ -210,6 +219,7 @@ class CurveTable:
             policy=policy,
             runner=partial(Places, reached=reached, group=group, prices=prices),
             journal=journal,
+            fresh=fresh,
             checkpoints=False,
             seed=self.seed,
             on_event=note,

@@ -92,6 +92,7 @@ def resume(
     with command.make_context(f"lastarm {words[0]}", words[1:]) as context:
         context.params["journal"] = str(path)  # it may have been moved
         context.params["as_json"] |= as_json
+        context.params["fresh"] = False  # that was for the beginning
         if budget is not None:
             context.params["budget"] = budget
         if "trust_states" in context.params:

@@ -22,6 +22,7 @@ from lastarm.cli import display
 from lastarm.cli.options import (
     POLICY_ARGUMENTS,
     by_options,
+    fresh_option,
     number,
     policy_options,
     seconds_option,
@@ -92,6 +93,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 )
 @whole_option("--workers", help="Worker processes. [default: none]")
 @click.option("--journal", type=click.Path(), help="A file to resume from after a crash.")
+@fresh_option
 @click.option(
     "--checkpoints",
     type=click.Path(),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lastarm.errors import OtherSearch, OtherVersion
-from lastarm.events import Event, Extended, Opened
+from lastarm.events import Changed, Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
 from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
@@ -19,6 +19,7 @@ from lastarm.samplers import Sampler
 from lastarm.space import Space
 from lastarm.space import describe as describe_space
 from lastarm.trainers import Config, Trainer
+from lastarm.trainers.source_code import changes, code_of
 
 
 def header(
@@ -37,7 +38,8 @@ def header(
     :param policy: it decides. Its name, version and arguments are in the header.
     :param space: what configs are drawn from.
     :param configs: those that were drawn. The header has their fingerprint.
-    :param trainer: its kind, its version and its own fingerprint are in the header.
+    :param trainer: its kind, its version, its own fingerprint and hashes of its code are in the
+        header.
     :param recommend: "latest" or "best".
     :param sampler: what chooses configs, if they are not all drawn. The header has the versions of
         the packages that it uses.
@@ -59,6 +61,7 @@ def header(
         versions={"python": platform.python_version()} | {p: version(p) for p in packages},
         command=tuple(sys.argv),
         folder=os.getcwd(),
+        code=code_of(trainer),
     )
 
 
@@ -75,6 +78,20 @@ def budgets_of(events: Sequence[Event]) -> list[int]:
     return ([first] if isinstance(first, int) else []) + [
         event.budget for event in events if isinstance(event, Extended)
     ]
+
+
+def changed_code(events: Sequence[Event], now: Opened) -> dict[str, str]:
+    """What differs between the code that a journal was written with last and that of a header.
+
+    Journals of version 0.1 do not say what their code was, and are not compared.
+    """
+    written = dict(header_of(events).code)
+    if not written:
+        return {}
+    for event in events:
+        if isinstance(event, Changed):
+            written |= event.code
+    return changes({name: hashed for name, hashed in written.items() if hashed}, now.code)
 
 
 def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> None:

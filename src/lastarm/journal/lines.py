@@ -15,7 +15,18 @@ from hashlib import blake2b
 from operator import index
 from typing import Any, NamedTuple
 
-from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
+from lastarm.events import (
+    Changed,
+    Closed,
+    Event,
+    Extended,
+    Failure,
+    Loss,
+    Opened,
+    Pull,
+    Saved,
+    Work,
+)
 from lastarm.plain import number, readable
 
 FORMAT = 1
@@ -75,6 +86,8 @@ def fields_of(event: Event) -> dict[str, Any]:
             fields = {"event": "closed", "arm": arm, "upto": upto}
             told = None if test_loss is None else number(test_loss)
             return fields | {"test_loss": told, "trained": trained}
+        case Changed(code):
+            return {"event": "changed", "code": dict(code)}
         case Opened():
             fields = {
                 "event": "opened",
@@ -87,7 +100,9 @@ def fields_of(event: Event) -> dict[str, Any]:
                 "command": list(event.command),
                 "folder": event.folder,
             }
-            fields |= {"id": event.identity} if event.identity else {}  # version 0.1 has neither
+            # Version 0.1 has none of these.
+            fields |= {"code": dict(event.code)} if event.code else {}
+            fields |= {"id": event.identity} if event.identity else {}
             return fields | ({"seal": event.seal} if event.seal else {})
 
 
@@ -140,7 +155,10 @@ def event_of(fields: dict[str, Any]) -> Event:
                 str(fields["folder"]),
                 str(fields.get("id", "")),
                 str(fields.get("seal", "")),
+                _code_of(fields) if "code" in fields else {},
             )
+        case "changed":
+            return Changed(_code_of(fields))
         case unknown:
             raise ValueError(f"{unknown!r} is not an event")
 
@@ -148,6 +166,10 @@ def event_of(fields: dict[str, Any]) -> Event:
 def _pull_of(fields: dict[str, Any]) -> Pull:
     config = {**fields["config"]} if "config" in fields else None
     return Pull(index(fields["arm"]), index(fields["upto"]), config)
+
+
+def _code_of(fields: dict[str, Any]) -> dict[str, str]:
+    return {name: str(hashed) for name, hashed in fields["code"].items()}
 
 
 def _work_of(fields: dict[str, Any]) -> Work:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from lastarm.errors import ReplayDiverged
-from lastarm.events import Closed, Event, Extended, Failure, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Extended, Failure, Opened, Pull
 from lastarm.policy import Policy, ahead, go_on
 
 
@@ -31,7 +31,7 @@ def replay(
     budgets: deque[int] = deque()
     for record, event in enumerate(events, start=1):
         match event:
-            case Opened():
+            case Opened() | Changed():
                 continue
             case Pull() if event in in_flight:
                 continue  # started again, after a crash or a failed attempt

@@ -12,7 +12,7 @@ from typing import Any
 
 from lastarm.arguments import MOST
 from lastarm.errors import ImpossibleValue
-from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull
 
 MOST_ARMS = 10**7  # a few bytes must not take all memory
 MOST_SECONDS = 1e12  # 30,000 years
@@ -51,6 +51,8 @@ def require_sane(events: Iterable[Event]) -> None:
                 given = policy.get("budget")
                 counts = {"seed": seed} | ({"budget": given} if isinstance(given, int) else {})
                 told = {"policy": policy, "space": space, "trainer": trainer}
+            case Changed():
+                pass  # names and texts
         for name, count in counts.items():
             most = MOST_ARMS - 1 if name == "arm" else MOST
             if not 0 <= count <= most:

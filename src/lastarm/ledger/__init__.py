@@ -5,7 +5,7 @@ and which of them survived (`survivors`), and how busy the workers were (`utilis
 here reads a file, draws or prints.
 """
 
-from lastarm.ledger.ledger import Ledger, LevelCost, Spent, Stretch
+from lastarm.ledger.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch
 from lastarm.ledger.utilisation import Utilisation
 
-__all__ = ["Ledger", "LevelCost", "Spent", "Stretch", "Utilisation"]
+__all__ = ["CodeChange", "Ledger", "LevelCost", "Spent", "Stretch", "Utilisation"]

@@ -13,7 +13,7 @@ from typing import Any
 from lastarm.arguments import MOST
 from lastarm.columns import reserve
 from lastarm.errors import ImpossibleValue
-from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull
 from lastarm.journal.sanity import MOST_ARMS
 
 
@@ -70,6 +70,18 @@ class Stretch:
     """What had been spent by then."""
     closed: Closed | None = None
     """What it came to, if it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """From `event` on, arms were trained by other code than before."""
+
+    event: int
+    """The number of the event in the journal, from 1: what comes after it is of the new code."""
+    pulls: int
+    """The pulls that had been booked by then."""
+    names: tuple[str, ...]
+    """The functions, methods, classes or files that differed."""
 
 
 @dataclass(slots=True)
@@ -161,7 +173,8 @@ class Ledger:
         self.best_so_far: list[tuple[int, float]] = []
         self.closed: Closed | None = None
         self.stretches: list[Stretch] = []
-        self._events = 0  # how many there were
+        self.code_changes: list[CodeChange] = []
+        self.events = 0  # how many there were
         self._booked = array("q")  # by arm: the level it has been started for
         self._level = array("q")  # by arm: the level it is known to have reached
         self._in_flight: set[int] = set()
@@ -192,8 +205,11 @@ class Ledger:
                     self.stretches[-1].closed = event
             case Opened(policy={"budget": int(budget)}) | Extended(budget):
                 self.closed = None
-                self.stretches.append(Stretch(budget, self._events, replace(self.spent)))
-        self._events += 1
+                self.stretches.append(Stretch(budget, self.events, replace(self.spent)))
+            case Changed(code):
+                change = CodeChange(self.events + 1, self.spent.pulls, tuple(code))
+                self.code_changes.append(change)
+        self.events += 1
 
     def _add_work(self, event: Loss | Failure) -> None:
         (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent
@@ -226,11 +242,11 @@ class Ledger:
     def _reserve(self, arm: int, upto: int) -> None:
         """Make room for an arm. A few bytes of a journal must not take all memory."""
         if upto > MOST:
-            raise ImpossibleValue(self._events + 1, "upto", upto, f"it is from 0 to {MOST:,}")
+            raise ImpossibleValue(self.events + 1, "upto", upto, f"it is from 0 to {MOST:,}")
         if arm >= len(self._booked):
             if arm >= MOST_ARMS + 2 * len(self._booked):
                 rule = f"it is from 0 to {MOST_ARMS - 1:,}"
-                raise ImpossibleValue(self._events + 1, "arm", arm, rule)
+                raise ImpossibleValue(self.events + 1, "arm", arm, rule)
             reserve(self._booked, arm, 0)
             reserve(self._level, arm, 0)
 
