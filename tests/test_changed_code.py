@@ -258,6 +258,7 @@ def test_a_program_whose_file_has_changed_is_named(
 
     tune()
     assert "nothing was trained" in tune()
+    assert "nothing was trained" in tune("--json")
     Path("train.sh").write_text("echo 1$1\n")
     said = tune()
     assert "the code has changed" in said

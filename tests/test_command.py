@@ -238,7 +238,7 @@ def test_compare_gives_the_same_table_again_however_long_look_ups_take(
 def test_compare_where_every_arm_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
     message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, "--compare", code=1)
-    assert "nan (5 of 5)" in message
+    assert "5 of 5: its loss became nan" in message
 
 
 def test_what_only_one_policy_takes(capsys: pytest.CaptureFixture[str], table: Path) -> None:
@@ -399,7 +399,7 @@ def test_a_table_of_nan_only(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     np.savez(tmp_path / "t.npz", losses=np.full((5, 4), math.nan))
     for journal in ((), ("--journal", tmp_path / "j.jsonl"), ("--journal", tmp_path / "j.jsonl")):
         message = refused(capsys, "replay", tmp_path / "t.npz", "--budget", 100, *journal, code=1)
-        assert "nan (5 of 5)" in message
+        assert "5 of 5: its loss became nan" in message
 
 
 def test_a_journal_is_resumed_and_a_changed_search_refused(

@@ -98,6 +98,9 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.KeyNotSafe: lambda: e.KeyNotSafe(Path("key"), "it belongs to another user"),
     e.NothingSealed: lambda: e.NothingSealed(JOURNAL, "key: Read-only file system"),
     e.StatesNotTrusted: lambda: e.StatesNotTrusted(Path("search.jsonl.states")),
+    e.TrainerChanged: lambda: e.TrainerChanged(
+        JOURNAL, ["train.loss", "train.step"], ["train.step"]
+    ),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
     e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),

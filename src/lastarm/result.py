@@ -214,8 +214,7 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
-        answer = ["arm", "config", "level", "loss", "test_loss", "complete", "digest"]
-        answer.append("nothing_trained")
+        answer = ("arm", "config", "level", "loss", "test_loss", "complete", "digest")
         busy = self.utilisation.as_dict() if self.utilisation else {}
         changes = {"code_changes": [asdict(change) for change in self.code_changes]}
         return {name: getattr(self, name) for name in answer} | changes | spent | busy
@@ -308,10 +307,7 @@ class Result:
             f"{clean(listed(list(change.names)))}. The losses before that are of the earlier code."
             for change in self.code_changes
         ]
-        if self.nothing_trained:
-            said.append(f"Everything was in the journal {self.journal}: nothing was trained.")
-        if self.old_journal:
-            said.append(f"The journal that was there before is now {self.old_journal}.")
+        said += self.about_this_call()
         for before, now in pairwise(self.by_stretch()):
             if now["complete"] and not now["pulls"]:
                 said.append(
@@ -327,6 +323,15 @@ class Result:
                     'more training. Begin such a search with recommend="best" (--recommend best), '
                     "which returns the best state that was seen."
                 )
+        return said
+
+    def about_this_call(self) -> list[str]:
+        """Whether everything was in the journal, and what became of an older one."""
+        said = []
+        if self.nothing_trained:
+            said.append(f"Everything was in the journal {self.journal}: nothing was trained.")
+        if self.old_journal:
+            said.append(f"The journal that was there before is now {self.old_journal}.")
         return said
 
     def by_stretch(self) -> list[dict[str, Any]]:

@@ -134,6 +134,12 @@ def asked(question: str) -> bool:
     return can_ask() and click.confirm(plain(question), err=True)
 
 
+def note_about_this_call(result: Result) -> None:
+    """Say on standard error what an answer in JSON, the same after every resume, does not hold."""
+    for sentence in result.about_this_call():
+        note(plain(sentence))
+
+
 def say(sentence: str) -> None:
     """Print a sentence; the terminal wraps it."""
     console.print(sentence, soft_wrap=True)

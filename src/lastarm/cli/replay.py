@@ -94,6 +94,7 @@ def replay(
         answer = {**result.as_dict(), "arm": played.row}
         answer |= {"policy": chosen.name, "budget": result.budget}
         display.print_json(answer | ({"audit": audited(played, table)} if with_audit else {}))
+        display.note_about_this_call(result)
     else:
         row = played.rows.__getitem__
         display.console.print(display.rungs(result, row))

@@ -170,6 +170,7 @@ def tune(
     if as_json:
         named = {"policy": chosen.name, "budget": result.budget}
         display.print_json(result.as_dict() | named)
+        display.note_about_this_call(result)
     else:
         display.console.print(display.rungs(result))
         display.answer(result)
