@@ -42,6 +42,7 @@ from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
 from tests.refusals import refused, warned
+from tests.test_causes import raised_there
 from tests.test_raised import METHODS, failures
 
 LOOPBACK = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
@@ -376,6 +377,10 @@ def test_all_arms_failing_is_one_error(both: Client) -> None:
     with pytest.raises(AllArmsFailed) as failed:
         search(Drifting(), Configs([{"limit": NotSent()}]), policy=HALVING_OF_ONE, runner=both)
     assert "TypeError: not this one" in failed.value.causes[0]
+
+
+def test_the_first_cause_has_its_line_number(both: Client) -> None:
+    raised_there(runner=both)
 
 
 class NotSent:

@@ -48,7 +48,7 @@ from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
 
 from lastarm import LogUniform, SuccessiveHalving, search
-from lastarm.errors import EarlyStoppingOff, InvalidArgument, OtherSearch
+from lastarm.errors import EarlyStoppingOff, InvalidArgument, OtherSearch, TrainerChanged
 from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
 from tests.refusals import refused, warned
@@ -607,7 +607,9 @@ def test_a_journal_that_knows_scorings_by_their_names_only_is_resumed(tmp_path: 
         path = tmp_path / "search.jsonl"
         return search(trainer, space, arms=2, budget=4, journal=path).digest
 
-    assert searched(AsBefore, 2) == searched(Estimator, 2)
+    before = searched(AsBefore, 2)
+    with pytest.warns(TrainerChanged):  # a class of this file is not used any more
+        assert searched(Estimator, 2) == before
 
 
 def test_other_data_or_settings_have_another_fingerprint() -> None:

@@ -84,6 +84,8 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.NotAsked: lambda: SuccessiveHalving(arms=2, budget=8).tell(e_loss()),
     e.BadLoss: lambda: observation({"accuracy": 0.9}),
     e.AllArmsFailed: lambda: e.AllArmsFailed({0: "ValueError: no", 1: "its loss became nan"}),
+    e.ArmRaised: lambda: e.ArmRaised(3, 9, "Traceback: …\nValueError: no\n"),
+    e.EndedEarly: lambda: e.EndedEarly(3, 7, 9),
     e.Stuck: lambda: e.Stuck("the search cannot continue"),
     e.WorkersNotStarted: lambda: e.WorkersNotStarted("no worker could start", "(its output)"),
     e.ClusterLost: lambda: e.ClusterLost("the cluster is gone"),
@@ -110,6 +112,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
         "LGBMClassifier", {"n_iter_no_change": 9}, True
     ),
     e.NoTestLoss: lambda: e.NoTestLoss("ValueError: no"),
+    e.StateNotSaved: lambda: e.StateNotSaved(3, "TypeError: cannot pickle a socket"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),
     e.OtherSearch: lambda: e.OtherSearch(JOURNAL, [("seed", 0, 1), ("trainer.data", "a", "b")]),
     e.OtherVersion: lambda: e.OtherVersion(JOURNAL, "policy", "hyperband", 1, 2, "0.1.0"),

@@ -5,6 +5,7 @@ names. Nothing has been trained by then, and the error is ours.
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,14 @@ from lastarm import (
     search,
 )
 from lastarm.cli import main
-from lastarm.errors import InvalidArgument, LastarmError, UnknownArgument
+from lastarm.errors import (
+    AllArmsFailed,
+    EndedEarly,
+    InvalidArgument,
+    LastarmError,
+    StateNotSaved,
+    UnknownArgument,
+)
 from lastarm.space import draw
 
 SPACE = {"lr": LogUniform(1e-5, 1e-1)}
@@ -148,6 +156,72 @@ def test_a_plausible_mistake_is_refused_before_anything_is_trained(name: str) ->
 
 def test_there_are_44_of_them() -> None:
     assert len(MISTAKES) == 44
+
+
+# Mistakes that only training can show ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("second", "workers"),
+    [(0.9, None), (3, None), (np.float32(0.5), None), (np.array(0.5), None), (0.9, 1)],
+)
+def test_a_loss_with_a_number_beside_it_is_refused(second: Any, workers: int | None) -> None:
+    def measured(config: dict[str, Any]) -> Iterator[Any]:
+        while True:
+            yield 1.0, second
+
+    with pytest.raises(AllArmsFailed) as refusal:
+        searched(measured, workers=workers)
+    (cause,) = set(refusal.value.causes.values())
+    assert cause.startswith("BadYield")
+    assert "`metrics`" in cause
+    assert "`resume`" in cause
+
+
+def test_other_pairs_and_numbers_to_resume_from_are_states() -> None:
+    def resumable(config: dict[str, Any], resume: float = 1.0) -> Iterator[Any]:
+        while True:
+            yield 1.0, 2.0
+
+    def model(config: dict[str, Any]) -> Iterator[Any]:
+        while True:
+            yield 1.0, [0.9]
+
+    assert (searched(resumable).state, searched(model).state) == (2.0, [0.9])
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_loop_that_ends_early_keeps_its_loss_and_is_reported_once(workers: int | None) -> None:
+    def short(config: dict[str, Any]) -> Iterator[float]:
+        yield from (1.0, 0.5, 0.25)
+
+    with pytest.warns(EndedEarly) as told:
+        result = searched(short, workers=workers)
+    ended = [one.message for one in told if isinstance(one.message, EndedEarly)]
+    assert [(one.pulls, one.upto) for one in ended] == [(3, 6)]
+    assert f"arm {ended[0].arm}" in str(ended[0])
+    assert (result.loss, result.level) == (0.25, 6)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_state_that_cannot_be_saved_is_reported_once_with_its_reason_and_cost(
+    tmp_path: Path, workers: int | None
+) -> None:
+    def locked(config: dict[str, Any]) -> Iterator[Any]:
+        while True:
+            yield 1.0
+
+    with pytest.warns(StateNotSaved) as told:
+        searched(locked, journal=tmp_path / "j.jsonl", workers=workers)
+    (unsaved,) = [one.message for one in told if isinstance(one.message, StateNotSaved)]
+    assert "a running generator cannot be pickled" in unsaved.reason
+    assert "`resume`" in str(unsaved)
+    assert "trained again from its beginning" in str(unsaved)
+
+
+def test_a_state_that_need_not_be_saved_is_not_reported(tmp_path: Path) -> None:
+    assert searched().complete
+    assert searched(journal=tmp_path / "j.jsonl", checkpoints=False).complete
 
 
 # What works as it is meant ---------------------------------------------------------------------

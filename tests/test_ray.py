@@ -34,6 +34,7 @@ from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.trainers import Config
 from tests.eventually import eventually
 from tests.refusals import refused, warned
+from tests.test_causes import raised_there
 from tests.test_raised import METHODS, failures
 
 LIMITS = Configs([{"limit": k / 10} for k in range(16)])
@@ -415,6 +416,10 @@ def test_what_cannot_be_loaded_or_written_is_said_before_anything_is_trained(
 def test_an_interrupt_that_an_arm_raises_is_its_failure(tmp_path: Path) -> None:
     told = failures(TWO, tmp_path / "j.jsonl", "interrupt")
     assert told == ["KeyboardInterrupt: its own"] * len(METHODS)
+
+
+def test_the_first_cause_has_its_line_number() -> None:
+    raised_there(runner="ray", workers=2)
 
 
 def test_a_config_that_cannot_be_sent_is_its_arms_failure() -> None:

@@ -174,6 +174,7 @@ class AllArmsFailed(LastarmError, RuntimeError):
         self,
         causes: Mapping[int, str],
         *,
+        where: str = "",
         journal: object = None,
         changed: Iterable[str] = (),
     ) -> None:
@@ -182,16 +183,44 @@ class AllArmsFailed(LastarmError, RuntimeError):
         counts = Counter(self.causes.values()).most_common()
         shown = "; ".join(f"{count} of {len(causes)}: {cause}" for cause, count in counts[:5])
         more = f"; and {len(counts) - 5} other causes" if len(counts) > 5 else ""
+        raised = f" The first was raised at {where}." if where else ""
         found = f" All of this was found in {journal}: nothing was trained." if journal else ""
         way_out = "Look at what an arm returns as its loss, or at the range of its settings."
         if self.changed:
             way_out = (
-                f"The code has changed since the journal was begun: {listed(self.changed)}. Use "
-                "fresh=True (--fresh) to start again with a new journal; the old one is kept."
+                f"The code has changed since the journal was begun: {listed(self.changed)}. To "
+                "start again, use fresh=True (--fresh), which keeps this journal, or name another."
             )
         super().__init__(
-            f"all {len(causes)} arms failed, so nothing can be recommended. {shown}{more}.{found} "
-            f"{way_out}"
+            f"all {len(causes)} arms failed, so nothing can be recommended. {shown}{more}."
+            f"{raised}{found} {way_out}"
+        )
+
+
+class ArmRaised(LastarmError):
+    """What an arm raised in another process, or before the search was resumed; as its traceback.
+
+    `arm` is its number and `upto` the pull at which it failed. Errors are raised from this one
+    where the original cannot be had.
+    """
+
+    def __init__(self, arm: int, upto: int, traceback: str) -> None:
+        self.arm, self.upto, self.traceback = arm, upto, traceback
+        super().__init__(f"arm {arm} failed at pull {upto}:\n\n{traceback.rstrip()}\n")
+
+
+class EndedEarly(LastarmWarning):
+    """The loop of an arm ended before it had yielded as many losses as were asked for.
+
+    `arm` had `pulls` pulls then, and `upto` were asked for.
+    """
+
+    def __init__(self, arm: int, pulls: int, upto: int) -> None:
+        self.arm, self.pulls, self.upto = arm, pulls, upto
+        super().__init__(
+            f"the loop of arm {arm} ended at pull {pulls}, and {upto} were asked for. Its last "
+            "loss stands for the rest. Let the loop run on (`while True:`), or use a `max_pulls` "
+            "that it reaches. Other arms like this are not reported."
         )
 
 
@@ -388,6 +417,18 @@ class CheckpointLost(LastarmError):
     """A state is not there as it was saved. The arm is trained again, and no caller sees this."""
 
 
+class StateNotSaved(LastarmWarning):
+    """The state of an `arm` cannot be saved, for a `reason`. It is kept in memory only."""
+
+    def __init__(self, arm: int, reason: str) -> None:
+        self.arm, self.reason = arm, reason
+        super().__init__(
+            f"the state of arm {arm} cannot be saved: {reason}. After a crash, or on another "
+            "worker, the arm is trained again from its beginning, and the result may have no "
+            "state. Other arms like this are not reported."
+        )
+
+
 class CheckpointReplaced(LastarmWarning):
     """A checkpoint was missing or damaged; its arm was trained again, to the same answer."""
 
@@ -480,8 +521,8 @@ class TrainerChanged(LastarmWarning):
         differing = listed([f"{name}{notes.get(name, '')}" for name in self.names])
         super().__init__(
             f"the code has changed since the journal {path} was written: {differing}. The search "
-            "continues with the code as it is now, and the losses in the journal stay. Use "
-            "fresh=True (--fresh) to start again with a new journal; the old one is kept."
+            "continues with the code as it is now, and the losses in the journal stay. To start "
+            "again, use fresh=True (--fresh), which keeps this journal, or name another journal."
         )
 
 

@@ -43,6 +43,7 @@ from lastarm.policy import Extendable, Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
+from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
@@ -57,6 +58,7 @@ from lastarm.trainers import (
     as_trainer,
     observation,
 )
+from lastarm.trainers.source_code import users_line
 
 
 def search(
@@ -157,7 +159,7 @@ def search(
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
     policy, limit = choose(policy, numbers, seed=seed, seconds=seconds, workers=workers)
     if getattr(policy, "open_ended", False):
-        policy = fresh(policy, arms=min(policy.arms, size(space) or policy.arms))
+        policy = unasked(policy, arms=min(policy.arms, size(space) or policy.arms))
     make_runner = chosen_runner(
         runner,
         workers,
@@ -332,14 +334,17 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
     found = _recommended(policy, ledger, prepared.recommend)
     state = begun.runner.state(found) if found else None
     if not found and policy.finished:
+        raised = next((one for one in ledger.failures.values() if one.traceback), None)
+        asides = getattr(begun.runner, "asides", Asides())
         raise AllArmsFailed(
             ledger.causes(),
+            where=users_line(raised.traceback) if raised else "",
             journal=path if all_was_there else None,
             changed=[
                 *(name for change in ledger.code_changes for name in change.names),
                 *(begun.changed.code if begun.changed and all_was_there else ()),
             ],
-        )
+        ) from (asides.cause(raised) if raised else None)
     if found and policy.finished and not ledger.closed:
         closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
         # With other code than that of the journal, it was tested by other code than it says.

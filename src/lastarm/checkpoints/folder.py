@@ -42,6 +42,8 @@ class StateFolder:
       end with this process and are as safe as memory: a digest would more than double the cost
     - `only_writes`: whether `save` leaves it to another process to make the files durable. That
       takes longer than writing, and a worker can train meanwhile
+
+    `refusal` says why the last state that could not be written could not.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class StateFolder:
         self._trainer = trainer
         self.durable = durable
         self._only_writes = only_writes
+        self.refusal = ""
         self._named = False  # whether the name of the folder itself is known to be durable
 
     def file(self, pull: Pull) -> Path:
@@ -139,7 +142,8 @@ class StateFolder:
                 arrays = [buffer.raw() for buffer in buffers]
             except OSError:
                 raise
-            except Exception:
+            except Exception as error:
+                self.refusal = f"{type(error).__name__}: {error}"[:500]
                 continue
             head = pickle.dumps((len(rest), [(a.nbytes, a.readonly) for a in arrays]))
             digest = hashlib.sha256()

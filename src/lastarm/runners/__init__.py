@@ -2,9 +2,10 @@
 
 All keep the contract in `protocol`, and the answer of a search is the same on every one. What they
 share is here: how a pull is performed (`performer`), where states are in a process (`states`),
-which pull is next and on which worker (`turns`), and how a search gets into other processes
-(`remote`). A runner on this machine is a file: `serial`, `batched`, `simulated`, `processes`. One
-on an engine of others is a folder: `dask`, `ray`. `choose` finds the one that a caller asked for.
+which pull is next and on which worker (`turns`), what is said of a pull besides its loss
+(`asides`), and how a search gets into other processes (`remote`). A runner on this machine is a
+file: `serial`, `batched`, `simulated`, `processes`. One on an engine of others is a folder:
+`dask`, `ray`. `choose` finds the one that a caller asked for.
 
 What to pull is not decided here: that is up to the policies.
 """

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from lastarm.arguments import whole_number
 from lastarm.batched import SomeFailed, as_batched
-from lastarm.errors import CheckpointLost, CheckpointNotWritten
+from lastarm.errors import CheckpointLost, CheckpointNotWritten, StateNotSaved
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.offspring import ThisProcess
+from lastarm.runners.asides import Aside, Asides
 from lastarm.runners.performer import Task, said
 from lastarm.runners.protocol import Arms
 from lastarm.trainers import arm_seed, observation
@@ -53,6 +54,7 @@ class Batched:
         self._started: list[Task] = []
         self._places: dict[int, Place] = {}
         self._here = ThisProcess()
+        self.asides = Asides()
 
     @property
     def free(self) -> int:
@@ -72,7 +74,10 @@ class Batched:
             groups.setdefault(self._kind(task), []).append(task)
         first, *others = groups.values()
         self._started = [task for group in others for task in group]
-        return _Performance(first, self._trainer, self._arms, self._places, self._here).perform()
+        performance = _Performance(
+            first, self._trainer, self._arms, self._places, self._here, self.asides
+        )
+        return performance.perform()
 
     def _kind(self, task: Task) -> tuple[int, ...]:
         alone = (task.pull.arm,) if task.attempt > 1 else ()
@@ -112,6 +117,7 @@ class _Performance:
     arms: Arms
     places: dict[int, Place]
     here: ThisProcess
+    asides: Asides
     trained: int = 0
     train_seconds: float = 0.0
     loss_seconds: float = 0.0
@@ -202,21 +208,27 @@ class _Performance:
             if isinstance(value, BaseException):
                 raise value
             loss, metrics = observation(value)
-            saved = None
+            saved, aside = None, Aside()
             if self.arms.folder and self.arms.always:
                 place = self.places[task.pull.arm]
                 with self.here:
                     state = self.trainer.take(place.batch, place.place)
                     saved = self.arms.folder.write(task.pull, state)
+                if saved is None:
+                    aside = Aside((StateNotSaved(task.pull.arm, self.arms.folder.refusal),))
         except (CheckpointNotWritten, KeyboardInterrupt):
             raise
         except BaseException as error:
             return self._failed(task, error)
-        return Loss(task.pull, loss, self._work(task), metrics, saved)
+        seen = Loss(task.pull, loss, self._work(task), metrics, saved)
+        self.asides.take(seen, aside)
+        return seen
 
     def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
         told = "".join(traceback.format_exception(error))[-65536:]
-        return Failure(task.pull, said(error), told, self._work(task), lost=lost)
+        failure = Failure(task.pull, said(error), told, self._work(task), lost=lost)
+        self.asides.take(failure, Aside(error=error))
+        return failure
 
     def _work(self, task: Task) -> Work:
         train, look = (t / len(self.tasks) for t in (self.train_seconds, self.loss_seconds))

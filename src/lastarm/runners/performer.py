@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from lastarm.errors import CheckpointLost, CheckpointNotWritten, LastarmError
+from lastarm.errors import (
+    CheckpointLost,
+    CheckpointNotWritten,
+    EndedEarly,
+    LastarmError,
+    LastarmWarning,
+    StateNotSaved,
+)
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
 from lastarm.offspring import ThisProcess
+from lastarm.runners.asides import Aside
 from lastarm.runners.states import States
 from lastarm.trainers import Config, Trainer, arm_seed, observation
 
@@ -41,12 +50,15 @@ class Performer:
 
     With `apart`, it does so in another process than the one that searches. There an interrupt is
     an arm's own, because Ctrl-C is for the process that searches.
+
+    `aside` is what there is to say of the last pull besides its loss.
     """
 
     def __init__(self, trainer: Trainer[Any], states: States, *, apart: bool = False) -> None:
         self._trainer = trainer
         self._states = states
         self._here = ThisProcess()
+        self.aside = Aside()
         self._ends_all = (
             CheckpointNotWritten if apart else (CheckpointNotWritten, KeyboardInterrupt)
         )
@@ -79,12 +91,14 @@ class Performer:
             looked_at = perf_counter()
             with here:
                 saved = states.keep(pull, state, loss)
+            self.aside = Aside(tuple(self._warnings(pull, state)))
         except self._ends_all:
             raise
         except BaseException as error:
             # Looking changes nothing, so a state that was trained need not be trained again.
             if level == pull.upto or (level and getattr(trainer, "restores", False)):
                 states.put_back(Pull(pull.arm, level), state)
+            self.aside = Aside(error=error)
             moved = states.moves, states.move_seconds
             work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt, *moved)
             return Failure(pull, said(error), traceback.format_exc()[-65536:], work)
@@ -92,6 +106,13 @@ class Performer:
         moved = states.moves, states.move_seconds
         work = Work(trained, training, looked_at - trained_at, worker, task.attempt, *moved)
         return Loss(pull, loss, work, metrics, saved)
+
+    def _warnings(self, pull: Pull, state: Any) -> Iterator[LastarmWarning]:
+        if self._states.unsaved:
+            yield StateNotSaved(pull.arm, self._states.unsaved)
+        ended = self._trainer.ended(state) if hasattr(self._trainer, "ended") else None
+        if ended is not None:
+            yield EndedEarly(pull.arm, ended, pull.upto)
 
 
 def _config(task: Task) -> Config:

@@ -39,6 +39,7 @@ from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
 from lastarm.offspring import Guard, ThisProcess
+from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.remote import Report, load_trainer, pickled_trainer, sendable
@@ -84,6 +85,7 @@ class Processes:
         self._arms = arms
         self._worker_memory = worker_memory or _share_of_memory(workers)
         self._messages: Messages = queue.SimpleQueue()
+        self.asides = Asides()
         self._unsent: list[Told] = []  # failures of arms whose configs cannot be sent
         # arm → the worker that has its state in memory, and the level it is at
         self._home: dict[int, tuple[WorkerProcess, int]] = {}
@@ -192,6 +194,7 @@ class Processes:
 
     def _take_report(self, worker: WorkerProcess, report: Report) -> list[Told]:
         told = report.told
+        self.asides.take(told, report.aside)
         worker.task, worker.since = None, math.inf
         self._home.pop(told.pull.arm, None)
         for arm in report.let_go:
@@ -548,7 +551,11 @@ def main() -> None:
             held = states.held(told.pull.arm)
             let_go = tuple(states.let_go)
             message: Report | Broken = Report(
-                told, held.level if held else 0, let_go=let_go, resident=resident
+                told,
+                held.level if held else 0,
+                let_go=let_go,
+                resident=resident,
+                aside=performer.aside.sendable(),
             )
         except CheckpointNotWritten as error:
             message = Broken(error)

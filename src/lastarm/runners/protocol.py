@@ -60,7 +60,8 @@ class Runner(Protocol):
     as a failure.
 
     A runner that knows where states are may have an attribute `turns`, a `Turns`. The loop asks it
-    which of the pulls that may be started in any order is next.
+    which of the pulls that may be started in any order is next. One that hears what trainers raise
+    may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`.
     """
 
     @property

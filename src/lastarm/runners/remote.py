@@ -27,6 +27,7 @@ from lastarm.arguments import as_float
 from lastarm.errors import CheckpointNotWritten, FolderNotSeen, InvalidArgument
 from lastarm.events import Failure, Told, Work
 from lastarm.journal.disk import make_folder
+from lastarm.runners.asides import Aside
 from lastarm.runners.performer import Task
 from lastarm.runners.protocol import Arms
 
@@ -39,6 +40,7 @@ class Report(NamedTuple):
     movable: bool = True  # whether that state can go to another process
     let_go: tuple[int, ...] = ()  # arms whose states left its memory to make room
     resident: int = 0  # bytes that the worker uses
+    aside: Aside = Aside()  # what else there is to say
 
 
 def sendable(task: Task) -> Task | Failure:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lastarm.arguments import whole_number
 from lastarm.events import Pull, Told
+from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.turns import Turns
@@ -27,6 +28,7 @@ class Serial:
         self._arms = arms
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
+        self.asides = Asides()
         self._group = whole_number("group", group, 1, "how many pulls are performed together")
         self._started: list[Task] = []
         if arms.index:  # else, all states stay in memory
@@ -47,7 +49,11 @@ class Serial:
     def wait(self, seconds: float = 0.0) -> list[Told]:
         """Perform the group."""
         started, self._started = self._started, []
-        return [self._performer.perform(task) for task in started]
+        results = []
+        for task in started:
+            results.append(self._performer.perform(task))
+            self.asides.take(results[-1], self._performer.aside)
+        return results
 
     def state(self, pull: Pull) -> Any:
         """The arm's state, kept from its last pull or from a checkpoint."""

@@ -13,6 +13,7 @@ import numpy as np
 from lastarm.arguments import as_float, whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer
 from lastarm.runners.protocol import Arms
 from lastarm.runners.turns import Turns
@@ -119,6 +120,7 @@ class Simulated:
         self._arms = arms
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
+        self.asides = Asides()
         self._idle = list(range(workers))  # a heap, so that the lowest number works first
         self._seconds_per_pull = np.broadcast_to(seconds_per_pull, len(arms.configs))
         self._seconds_per_look = seconds_per_look
@@ -174,6 +176,7 @@ class Simulated:
             result: Told = Failure(pull, "the simulated worker died", work=lost)
         else:
             result = self._performer.perform(task)._replace(work=work)
+            self.asides.take(result, self._performer.aside)
             held = self._states.held(pull.arm)
             reached = pull.upto if isinstance(result, Loss) else held.level if held else 0
             if chance[3] < self._duplicating:

@@ -39,7 +39,8 @@ class States:
 
     For the pull whose state was taken last: `moves` says whether the state had to be loaded,
     `move_seconds` how long that took and writing others to make room, and `let_go` which arms left
-    memory for it.
+    memory for it. For the state that was kept last: `unsaved` says why it could not be written,
+    and is empty if it was, or did not have to be.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class States:
         self._in_memory = self._on_disk = 0
         self.moves, self.move_seconds = 0, 0.0
         self.let_go: list[int] = []
+        self.unsaved = ""
 
     def take(self, pull: Pull, known: tuple[int, Saved] | None) -> tuple[Any, int]:
         """The arm's state and level, the furthest that does not go past the pull; else (_, 0).
@@ -83,7 +85,10 @@ class States:
 
     def keep(self, pull: Pull, state: Any, loss: float) -> Saved | None:
         """Keep the state of an arm after a pull; what its checkpoint is, if there is one."""
-        saved = self._folder.save(pull, state) if self._folder and self._always else None
+        saved, self.unsaved = None, ""
+        if self._folder and self._always:
+            saved = self._folder.save(pull, state)
+            self.unsaved = "" if saved else self._folder.refusal
         if saved:
             self._measure(pull, saved.size)
         elif self._memory < inf and (

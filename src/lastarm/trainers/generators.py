@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from lastarm.arguments import real
 from lastarm.errors import LastarmError
 from lastarm.trainers.functions import full_name, wanted
 from lastarm.trainers.protocol import Config
@@ -67,8 +68,10 @@ class Generated:
 
     If the loss is expensive, yield a function for it, `yield lambda: validate(model)`. It is
     called only when the policy looks. With the loss a generator may yield a state,
-    `yield loss, model`: `test` gets it, and the result of a search has it. A generator that ends
-    keeps its last loss (a function that it yielded last may be called after the end).
+    `yield loss, model`: `test` gets it, and the result of a search has it. A number is not a state
+    there: yield other metrics as a mapping, `yield {"loss": loss, "accuracy": 0.9}`. A generator
+    that ends keeps its last loss (a function that it yielded last may be called after the end),
+    and an `EndedEarly` warning names the first arm of a search that does so.
 
     A generator lives in its process. After a crash it starts again from zero, unless it has a
     parameter named `resume`. Then it must always yield pairs, and it is called with the state that
@@ -118,12 +121,23 @@ class Generated:
         run.yields += 1
         pair = isinstance(yielded, tuple) and len(yielded) == 2
         run.observed, run.state = yielded if pair else (yielded, None)
+        if not run.resumable and real(run.state) is not None:
+            raise BadYield(
+                full_name(self._function),
+                f"yielded a loss and {run.state!r}, a number. If this is another metric, yield a "
+                'mapping, {"loss": …, "accuracy": …}: it is then among the `metrics` of the '
+                "result. If it is the state to continue from, add a parameter `resume`",
+            )
         if run.resumable and run.state is None:
             raise BadYield(
                 full_name(self._function),
                 "has a parameter `resume`, but did not yield a state: yield pairs of a loss (or a "
                 "function that computes it) and the state to resume from, which is not None",
             )
+
+    def ended(self, state: Run) -> int | None:
+        """At which pull the generator ended; None if it did not."""
+        return state.yields if state.ended else None
 
     def loss(self, state: Run) -> Any:
         """The loss that was yielded last."""

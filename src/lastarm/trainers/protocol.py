@@ -29,6 +29,8 @@ class Trainer(Protocol[State]):
       path is valid during the call only, and may be another one each time.
     - `unwrap(state)`: the user's part of the state, for the result.
     - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
+    - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
+      its loss stays.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 

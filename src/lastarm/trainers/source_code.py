@@ -24,6 +24,7 @@ import importlib.util
 import inspect
 import linecache
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -85,6 +86,17 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]
         if before.get(name, "") != now.get(name, "")
         and _comparable(before.get(name, ""), now.get(name, ""))
     }
+
+
+def users_line(traceback: str) -> str:
+    r"""The last line of the user's own code in the text of a traceback; empty if there is none.
+
+    >>> users_line('  File "train.py", line 7, in step\n    x / 0\nZeroDivisionError')
+    'train.py, line 7, in step'
+    """
+    frames = re.findall(r'^  File "(.+)", (line \d+, in .+)$', traceback, re.MULTILINE)
+    own = [f"{file}, {line}" for file, line in frames if _is_users_file(file)]
+    return own[-1] if own else ""
 
 
 def _comparable(before: str, now: str) -> bool:

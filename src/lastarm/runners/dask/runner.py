@@ -26,6 +26,7 @@ from distributed import Client, Future
 from lastarm.arguments import time_limit
 from lastarm.errors import ClusterLost, InvalidArgument, LastarmError, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
+from lastarm.runners.asides import Asides
 from lastarm.runners.dask import compat
 from lastarm.runners.dask.cluster import ANSWER, Workers
 from lastarm.runners.dask.worker import Errand, perform
@@ -139,6 +140,7 @@ class Dask:
             raise InvalidArgument.of("client", client, rule, "Use one such as Client(cluster)")
         self._limit = time_limit("pull_seconds", pull_seconds, "the most that a pull may take")
         self._arms, self._client = arms, client
+        self.asides = Asides()
         self._connection = compat.connection(client)
         self._resources = amounts(resources)
         lease = time_limit("lease", lease, "how long a worker may give no sign of life")
@@ -301,6 +303,7 @@ class Dask:
             return []
         self._leave(key)
         told, level, movable, *_ = report
+        self.asides.take(told, report.aside)
         if flight.home:  # Dask does not say how long it took to move the state
             told = told._replace(work=told.work._replace(moves=1))
         arm = flight.task.pull.arm

@@ -113,7 +113,9 @@ def perform(
     if errand.timed:  # the trainer is loaded, the state is here, now it trains
         worker.log_event(kit.identity, pickle.dumps((errand.key, None)))
     with loaded.script.present():
-        told = Performer(loaded.trainer, states, apart=True).perform(task, worker.id)
+        performer = Performer(loaded.trainer, states, apart=True)
+        told = performer.perform(task, worker.id)
+        aside = performer.aside.sendable()
         if isinstance(told, Failure) and told.error.endswith(MAY_NOT):
             told = told._replace(error=f"{told.error}. {SETTING}")
         held = states.held(arm)
@@ -121,11 +123,11 @@ def perform(
             movable = size_of(held.state) > 0
     if not compat.is_wanted(worker, errand.key):
         return
-    report = Report(told)
+    report = Report(told, aside=aside)
     if held:
         boxed = Boxed(held.state, sizeof(held.state), loaded.script)
         compat.leave(worker, errand.state, boxed, errand.client)
-        report = Report(told, held.level, bool(movable))
+        report = Report(told, held.level, bool(movable), aside=aside)
     worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
 
 

@@ -24,6 +24,7 @@ from lastarm.arguments import as_float, time_limit, whole_number
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, InvalidArgument, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Saved, Told
+from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.ray.cluster import ClusterWatch, LocalRay, room
@@ -84,15 +85,15 @@ class PullActor:
             training = told.work.train_seconds + seconds
             work = told.work._replace(train_seconds=training, moves=moves, move_seconds=seconds)
             told = told._replace(work=work)
-        held = self._states.held(arm)
+        held, aside = self._states.held(arm), self._performer.aside.sendable()
         if held is None:
-            return Report(told), None
+            return Report(told, aside=aside), None
         copied = packed(held.state)  # the arrays of a pickle can be changed when it is loaded
         if copied is not None:
             self._sizes[arm] = len(copied)
             self._size += len(copied)
             self._make_room()
-        return Report(told, held.level, movable=copied is not None), copied
+        return Report(told, held.level, copied is not None, aside=aside), copied
 
     def answer(self) -> None:
         """Show that this process is not frozen, while a pull is under way."""
@@ -206,6 +207,7 @@ class Ray:
                 raise InvalidArgument.of(name, given, rule, "Use a number of at least 0")
         taken = amounts(resources)
         self._arms = arms
+        self.asides = Asides()
         self._unsent: list[Told] = []  # failures of arms whose configs cannot be sent
         self._kept: dict[int, Kept] = {}
         self._spare: dict[int, int] = {}  # arm → bytes of a copy that is saved, too; oldest first
@@ -342,6 +344,7 @@ class Ray:
         if isinstance(report, CheckpointNotWritten):
             raise report
         arm, told = worker.task.pull.arm, report.told
+        self.asides.take(told, report.aside)
         worker.task, worker.since = None, math.inf
         if report.level:
             copy = Copy(report.level, worker.copied) if report.movable else None
