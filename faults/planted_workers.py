@@ -63,9 +63,9 @@ def ties_by_arrival() -> Iterator[None]:
         yield
 
 
-def nan_is_nought(value: object) -> tuple[float, dict[str, Any] | None]:
+def nan_is_nought(value: object, arm: int) -> tuple[float, dict[str, Any] | None]:
     """Diverged, and best of all."""
-    loss, metrics = observation(value)
+    loss, metrics = observation(value, arm)
     return loss if isfinite(loss) else 0.0, metrics
 
 

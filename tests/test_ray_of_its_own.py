@@ -1,5 +1,6 @@
 """A Ray of its own, which the runner starts: nothing stays of it, however the search ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
+from lastarm.journal import read
 from lastarm.runners.ray.cluster import UNDERTAKER
 from tests.eventually import eventually
 
@@ -163,3 +166,45 @@ def test_without_ray_it_is_said_what_to_install() -> None:
     code = "import sys; sys.modules['ray'] = None; import lastarm.runners.ray"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'lastarm[ray]'" in ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("broken", ["file", "x" * 120], ids=["a file", "a long path"])
+def test_a_ray_that_does_not_start_is_an_error_that_says_what_to_check(
+    tmp_path: Path, broken: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / ("x" * 120)).mkdir()
+    (tmp_path / "train.py").write_text("def train(config):\n    yield 1.0\n")
+    script = tmp_path / "tune.py"
+    script.write_text(
+        """
+import importlib, sys
+from functools import partial
+from lastarm import LogUniform, search
+from lastarm.cli import main
+from lastarm.errors import EngineNotStarted
+from train import train
+try:
+    search(train, {"x": LogUniform(1e-3, 1)}, arms=2, budget=8, runner="ray", journal="j.jsonl")
+except EngineNotStarted as error:
+    print(error.engine, error.why)
+tune = importlib.import_module("lastarm.cli.tune")
+tune.search = partial(tune.search, runner="ray")
+main(["tune", "train:train", "--param", "x=log:1e-3:1", "--arms", "2", "--budget", "8"])
+"""
+    )
+    folder = str(tmp_path / broken)
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env={**os.environ, "RAY_TMPDIR": folder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.startswith("Ray ")
+    assert done.stderr.startswith("lastarm: Ray could not be started on this machine: ")
+    assert folder in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert len(read(tmp_path / "j.jsonl")) == 1

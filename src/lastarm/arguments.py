@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from math import inf, nan
+from math import inf, isinf, nan
 from numbers import Real
 from typing import Any
 
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 
 MOST = 2**63 - 1
+EXPONENT = re.compile(r"e[-+]?\d[\d_]{3}", re.IGNORECASE)  # of four digits or more
 
 
 def whole_number(name: str, value: Any, least: int, meaning: str) -> int:
@@ -62,7 +65,7 @@ def did_you_mean(value: Any, names: Iterable[str]) -> str:
     >>> did_you_mean("proceses", ["serial", "processes"])
     "Did you mean 'processes'? "
     """
-    close = difflib.get_close_matches(str(value), list(names), n=1)
+    close = difflib.get_close_matches(value if isinstance(value, str) else "", list(names), n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
@@ -79,8 +82,9 @@ def time_limit(name: str, value: Any, meaning: str) -> float:
     if value is None:
         return inf
     seconds = as_float(value)
-    if not seconds > 0:
-        way_out = "Use a number greater than 0, or leave it out"
+    if not seconds > 0 or overflows(value):
+        at_most = " and at most 1e308" if seconds > 0 else ""
+        way_out = f"Use a number greater than 0{at_most}, or leave it out"
         raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return seconds
 
@@ -113,6 +117,16 @@ def as_float(value: Any) -> float:
     return nan if number is None else number
 
 
+def overflows(value: Any) -> bool:
+    """Whether a number is finite, but too large for a float.
+
+    >>> overflows(10**400), overflows(inf), overflows(1e308)
+    (True, False, False)
+    """
+    number = as_float(value)
+    return isinf(number) and bool(value != number)
+
+
 def require_budget(budget: int, arms: int, least_budget: Callable[[int], int]) -> None:
     """Refuse a budget below `least_budget(arms)`, naming the two ways out."""
     if budget < least_budget(arms):
@@ -128,6 +142,8 @@ def rational(
 ) -> Fraction:
     """`value` as an exact fraction, of at least `least`, or of `more` than that.
 
+    It fits into 64 bits, and has an exponent that a floating-point number can have.
+
     >>> rational("eta", "3/2", 1, "the part of a rung that is kept, as 1/eta", more=True)
     Fraction(3, 2)
 
@@ -140,12 +156,19 @@ def rational(
     lastarm.errors.InvalidArgument: eta=1 is not valid: eta is the part of a rung that is kept, as
     1/eta. Use a number greater than 1, such as 2 or "3/2".
     """
-    try:
-        fraction = None if isinstance(value, bool) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
+    fraction = None
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        fraction = Fraction(value)
+    # A fraction is exact: one with an exponent of nine digits would take all memory.
+    elif not EXPONENT.search(spelled := str(value)):
+        with suppress(ValueError, ZeroDivisionError):
+            fraction = Fraction(spelled)
+    if fraction is not None and fraction.denominator.bit_length() > 4096:  # it is written, too
         fraction = None
-    if fraction is None or fraction < least or (more and fraction == least):
+    too_large = fraction is not None and fraction > MOST
+    if fraction is None or fraction < least or (more and fraction == least) or too_large:
         bound = f"{'greater than' if more else 'of at least'} {least}"
+        bound += f" and at most {MOST}" if too_large else ""
         way_out = f'Use a number {bound}, such as 2 or "3/2"'
         raise InvalidArgument.of(name, value, f"{name} is {meaning}", way_out)
     return fraction

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import reprlib
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,6 +164,22 @@ class BadLoss(LastarmError, TypeError):
         super().__init__(message)
 
 
+class MetricsTooLarge(LastarmError, ValueError):
+    """A trainer returned more metrics than a journal takes. That arm has failed.
+
+    `arm` is its number, `limit` is "entries", "levels" or "bytes", and `most` how many of these
+    all metrics may have together.
+    """
+
+    def __init__(self, arm: int | None, limit: str, most: int) -> None:
+        self.arm, self.limit, self.most = arm, limit, most
+        whose = "an arm" if arm is None else f"arm {arm}"
+        super().__init__(
+            f"the metrics of {whose} have more than {most:,} {limit}. This is the limit for all "
+            "metrics beside one loss together. Return less, and write the rest to files."
+        )
+
+
 class AllArmsFailed(LastarmError, RuntimeError):
     """No arm has a finite loss, so nothing can be recommended; `causes` says why, arm by arm.
 
@@ -237,6 +254,14 @@ class WorkersNotStarted(Stuck):
     def __init__(self, what: str, details: str) -> None:
         self.details = details
         super().__init__(f"{what}:\n{details}")
+
+
+class EngineNotStarted(Stuck):
+    """An `engine`, such as Ray, cannot be started here. Nothing was trained."""
+
+    def __init__(self, engine: str, why: str, way_out: str) -> None:
+        self.engine, self.why = engine, why
+        super().__init__(f"{engine} could not be started on this machine: {why}. {way_out}.")
 
 
 class ClusterLost(Stuck):
@@ -523,6 +548,20 @@ class TrainerChanged(LastarmWarning):
             f"the code has changed since the journal {path} was written: {differing}. The search "
             "continues with the code as it is now, and the losses in the journal stay. To start "
             "again, use fresh=True (--fresh), which keeps this journal, or name another journal."
+        )
+
+
+class OtherSecret(LastarmWarning):
+    """A masked word of a command has another value than when the search was begun.
+
+    `command` has all its words, with `***` in place of what is masked.
+    """
+
+    def __init__(self, path: Path, command: list[str]) -> None:
+        self.path, self.command = path, command
+        super().__init__(
+            f"the search in {path} was begun with another value for *** in {shlex.join(command)}. "
+            "The journal holds no such value, only its hash. The search continues"
         )
 
 

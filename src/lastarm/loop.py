@@ -10,6 +10,7 @@ from lastarm.errors import Stuck
 from lastarm.events import Changed, Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
+from lastarm.masking import masked_data, masked_text
 from lastarm.policy import Policy, ahead, go_on
 from lastarm.runners import ATTEMPTS_OF_LOST, Runner, Turns
 from lastarm.signals import Stop
@@ -97,9 +98,7 @@ def run(
                 continue
             del started[came.pull]
             turns.learn(came)
-            result = journal.sealed(
-                _judged(came, lost, retries) if isinstance(came, Failure) else came
-            )
+            result = journal.sealed(_judged(_without_secrets(came), lost, retries))
             known.append(result)
             journal.append(result)
         if known:
@@ -112,13 +111,23 @@ def run(
             yield result
 
 
-def _judged(failure: Failure, lost: Counter[Pull], retries: int) -> Failure:
-    """The failure of an attempt, which says now whether the pull is tried again."""
-    lost[failure.pull] += failure.lost
-    often = lost[failure.pull]
-    if failure.lost:
-        return failure._replace(retried=often <= max(retries, ATTEMPTS_OF_LOST - 1))
-    return failure._replace(retried=failure.work.attempt - often <= retries)
+def _without_secrets(told: Told) -> Told:
+    """What may be written down, and shown: an error or a metric may quote a password."""
+    if isinstance(told, Failure):
+        error, traceback = masked_text(told.error), masked_text(told.traceback)
+        return told._replace(error=error, traceback=traceback)
+    return told._replace(metrics=masked_data(told.metrics)) if told.metrics else told
+
+
+def _judged(told: Told, lost: Counter[Pull], retries: int) -> Told:
+    """What came back. If it is a failure, it says now whether the pull is tried again."""
+    if not isinstance(told, Failure):
+        return told
+    lost[told.pull] += told.lost
+    often = lost[told.pull]
+    if told.lost:
+        return told._replace(retried=often <= max(retries, ATTEMPTS_OF_LOST - 1))
+    return told._replace(retried=told.work.attempt - often <= retries)
 
 
 def _resumed(

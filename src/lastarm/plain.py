@@ -24,6 +24,7 @@ import numbers
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from types import CellType, CodeType, FunctionType, MethodType
@@ -32,10 +33,11 @@ from typing import Any
 import numpy as np
 
 from lastarm.arguments import as_float
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, MetricsTooLarge
 
 LONGEST = 1_000  # characters of a text that is shown
-MOST_ENTRIES, MOST_LEVELS = 1000, 4  # of lists and dicts: a journal is read by people
+MOST_ENTRIES = 1000  # of one list or dict in metrics: of a longer one, only its length is told
+MOST_IN_ALL, MOST_LEVELS, MOST_BYTES = 10_000, 16, 2**20  # of metrics as a whole
 
 
 def as_python(value: Any) -> Any:
@@ -172,19 +174,46 @@ def readable(value: Any) -> Any:
     return any_repr(value)
 
 
-def readable_metrics(metrics: Mapping[Any, Any]) -> dict[str, Any]:
-    """Metrics in the data that JSON has, whatever a trainer gave; none of them is an error.
+def readable_metrics(metrics: Mapping[Any, Any], arm: int | None = None) -> dict[str, Any]:
+    """The metrics of an arm in the data that JSON has, whatever a trainer gave.
 
-    Numbers of any kind are numbers. Lists and dicts are kept if they are not too deep and do not
-    have too many entries.
+    Numbers of any kind are numbers. Of a list or dict with too many entries only the length is
+    kept. No single metric is an error, but there are limits for all together: entries of lists and
+    dicts, lists and dicts within each other, and bytes of JSON.
 
     >>> readable_metrics({"accuracy": Decimal("0.5"), "rows": list(range(9999)), 7: {1, 2}})
     {'accuracy': 0.5, 'rows': 'list of 9999', '7': '{1, 2}'}
+    >>> readable_metrics({"text": "x" * 2**20}, arm=3)
+    Traceback (most recent call last):
+    lastarm.errors.MetricsTooLarge: the metrics of arm 3 have more than 1,048,576 bytes. This is
+    the limit for all metrics beside one loss together. Return less, and write the rest to files.
     """
-    return {_key(name): _metric(metrics[name], MOST_LEVELS) for name in metrics}
+    tally, told = _Tally(), {}
+    for name in metrics:
+        told[_key(name)] = _metric(metrics[name], 1, tally)
+        if tally.entries > MOST_IN_ALL:
+            raise MetricsTooLarge(arm, "entries", MOST_IN_ALL)
+        if tally.levels > MOST_LEVELS:
+            raise MetricsTooLarge(arm, "levels", MOST_LEVELS)
+    text = json.dumps(told, ensure_ascii=False) if told else ""
+    if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise MetricsTooLarge(arm, "bytes", MOST_BYTES)
+    return told
 
 
-def _metric(value: Any, levels: int) -> Any:
+@dataclass
+class _Tally:
+    """What was found in metrics so far."""
+
+    entries: int = 0
+    levels: int = 0
+
+
+def _metric(value: Any, level: int, tally: _Tally) -> Any:
+    tally.entries += 1
+    tally.levels = max(tally.levels, level)
+    if tally.entries > MOST_IN_ALL or level > MOST_LEVELS:
+        return None
     with suppress(Exception):
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()  # a NumPy scalar, or an array or tensor of no dimensions
@@ -194,12 +223,12 @@ def _metric(value: Any, levels: int) -> Any:
             return int(value)
         if isinstance(value, numbers.Real | Decimal):
             return number(as_float(value))
-        if levels and isinstance(value, Mapping | list | tuple):
+        if isinstance(value, Mapping | list | tuple):
             if len(value) > MOST_ENTRIES:
                 return f"{type(value).__name__} of {len(value)}"
             if isinstance(value, Mapping):
-                return {_key(name): _metric(value[name], levels - 1) for name in value}
-            return [_metric(entry, levels - 1) for entry in value]
+                return {_key(name): _metric(value[name], level + 1, tally) for name in value}
+            return [_metric(entry, level + 1, tally) for entry in value]
     return any_repr(value)
 
 

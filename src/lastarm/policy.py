@@ -19,6 +19,7 @@ from itertools import islice
 from math import inf, isfinite, nan
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lastarm.arguments import MOST
 from lastarm.columns import reserve
 from lastarm.errors import InvalidArgument, NotAsked
 from lastarm.events import Loss, Pull, Told
@@ -246,7 +247,7 @@ class Rounds:
         """At most `n` pulls of this round that were not given out yet."""
         if not self._begun:
             self._next_round()
-        pulls = list(islice(self._to_ask, max(0, n)))
+        pulls = list(islice(self._to_ask, max(0, min(n, MOST))))
         for pull in pulls:
             assert not self._asked[pull.arm], "a round asks for each arm once"
             self._asked[pull.arm] = pull.upto

@@ -36,6 +36,7 @@ from lastarm.journal import (
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
+from lastarm.masking import masked_text
 from lastarm.offspring import ThisProcess
 from lastarm.other_tools import refuse_unknown
 from lastarm.policies.named import choose
@@ -56,7 +57,7 @@ from lastarm.trainers import (
     Trainer,
     arm_seed,
     as_trainer,
-    observation,
+    loss_in,
 )
 from lastarm.trainers.source_code import users_line
 
@@ -461,10 +462,10 @@ def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> t
                 trained = last.upto
                 state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
             test_loss = trainer.test(state)
-            test_loss = None if test_loss is None else observation(test_loss)[0]
+            test_loss = None if test_loss is None else loss_in(test_loss)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        warnings.warn(NoTestLoss(said(error)), stacklevel=4)
+        warnings.warn(NoTestLoss(masked_text(said(error))), stacklevel=4)
         test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

@@ -25,6 +25,7 @@ from lastarm.cli.memory import NOT_ENOUGH
 from lastarm.errors import (
     AllArmsFailed,
     ClusterLost,
+    EngineNotStarted,
     InvalidArgument,
     JournalError,
     Stuck,
@@ -117,7 +118,9 @@ def _message(error: Exception) -> tuple[str, int] | None:
             return f"{error.format_message()} See {path} --help.", 2
         case click.Abort():  # at a question
             return STOPPED, 128 + signal_of(error.__cause__ or error.__context__)
-        case InvalidArgument() | TemporaryNotWritten() | WorkersNotStarted() | ClusterLost():
+        case InvalidArgument() | TemporaryNotWritten():
+            return str(error), 2
+        case EngineNotStarted() | WorkersNotStarted() | ClusterLost():
             return str(error), 2
         case AllArmsFailed() | Stuck():
             return str(error), 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,9 +21,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def number(text: str, *kinds: Callable[[str], Any]) -> Any:
     """A number of the first kind that it reads as, or else the text, to be refused as an argument.
 
+    A whole number with more digits than Python reads is not taken for inf.
+
     >>> number("3"), number("1e3"), number("1e3", int)
     (3, 1000.0, '1e3')
     """
+    spelled = str(text)  # a default is a number already
+    if len(spelled) > 4300 and spelled.lstrip("+-").isdecimal():
+        return int(Decimal(spelled))
     for kind in kinds or (int, float):
         with suppress(ValueError):
             return kind(text)

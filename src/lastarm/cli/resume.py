@@ -20,6 +20,7 @@ from lastarm.journal.file import find
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
 from lastarm.ledger import Ledger
+from lastarm.masking import is_masked, without_hashes
 
 COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
 
@@ -57,14 +58,15 @@ def resume(
     the journal must have the seal of your own searches, be your file, and be closed to others.
     Otherwise you are asked, or it is refused where no terminal is. For a search that was begun in
     Python, it says how to resume it instead. The exit code is then 2, because nothing was resumed,
-    unless there was nothing left to do.
+    unless there was nothing left to do. A command with a password or the like, which the journal
+    does not hold, is shown and not run; the exit code is 2.
     """
     path = Path(os.path.realpath(journal))
     events, ours = find(path)
     opened, ledger = events[0], Ledger(events)
     assert isinstance(opened, Opened)
     program, *words = opened.command or ("",)
-    shown = shlex.join([Path(program).name, *words])
+    shown = shlex.join([Path(program).name, *without_hashes(words)])
     if Path(program).name != "lastarm" or not words or words[0] not in COMMANDS:
         where = f"{shown or 'a session'} in {opened.folder}"
         display.say(
@@ -73,6 +75,16 @@ def resume(
             + ("." if budget is None else f"; with budget={budget} in its policy to extend it.")
         )
         return 0 if ledger.closed and budget is None else 2  # a script must not take it for done
+    if is_masked(words):
+        again = (
+            "to resume the search" if budget is None else f"with --budget {budget} to extend it"
+        )
+        display.say(
+            "The command of this search has words that are not stored, shown as ***, so it is not "
+            f"run. Run it yourself {again}, in {escape(display.plain(opened.folder))}, with this "
+            f"journal and your own values in place of ***:\n{escape(display.plain(shown))}"
+        )
+        return 2
     display.note(f"In {display.plain(opened.folder)}: {display.plain(shown)}")
     if budget is None and len(ledger.stretches) > 1:
         display.note(f"It was extended later: its budget is {ledger.stretches[-1].budget}.")

@@ -22,6 +22,7 @@ from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
+from lastarm.masking import is_masked, without_hashes
 from lastarm.plain import clean, counted
 from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
@@ -84,7 +85,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
         "seed": opened.seed,
         "policy": dict(opened.policy),
         "space": dict(opened.space),
-        "command": list(opened.command),
+        "command": without_hashes(opened.command),
         "folder": opened.folder,
         "arms": [
             {
@@ -151,7 +152,9 @@ def _rule(opened: Opened, events: list[Event]) -> str:
         return str(error)
     states, foreign = seals.of_states(events)
     said = [WHOSE[seals.rule] + (f" ({seals.why_none})." if seals.why_none else "")]
-    if begun_by_command(opened):
+    if is_masked(opened.command):
+        said.append("Words of its command are not stored (***), so lastarm resume prints it only.")
+    elif begun_by_command(opened):
         when = IF_OWN_FILE if seals.vouch_for_command else "only with --trust, or if you say so"
         said.append(f"lastarm resume runs its command {when}.")
     if foreign:

@@ -330,7 +330,7 @@ def space_file(path: str) -> tuple[Space, list[dict[str, Any]]]:
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # also for a number of too many digits
         raise InvalidArgument(
             f"the space {path!r} cannot be read: {getattr(error, 'strerror', None) or error}. "
             f"Use a TOML file with a line NAME = DOMAIN for each parameter, where a domain is a "

@@ -27,7 +27,13 @@ from lastarm.errors import (
 )
 from lastarm.events import Event, Extended, Loss, Opened, Told
 from lastarm.journal.disk import Folder, NotAFile, is_ours, sync_folder
-from lastarm.journal.header import budgets_of, header_of, refuse_another_search
+from lastarm.journal.header import (
+    budgets_of,
+    header_of,
+    refuse_another_search,
+    warn_of_other_secrets,
+    without_secrets,
+)
 from lastarm.journal.lines import FORMAT, Line, decode, encode, event_of
 from lastarm.journal.lock import held, try_to_lock
 from lastarm.journal.rescue import WrittenLines
@@ -68,7 +74,7 @@ class Journal:
             undo.enter_context(held(self.path))
             try:
                 if not self.path.exists():
-                    _create(self.path, with_seal(opened, secret))
+                    _create(self.path, with_seal(without_secrets(opened), secret))
                 with Folder(self.path.parent) as folder:
                     descriptor = folder.open(self.path.name, os.O_RDWR)
                 self._file = undo.enter_context(os.fdopen(descriptor, "r+b", buffering=0))
@@ -76,6 +82,7 @@ class Journal:
                 with open(descriptor, "rb", closefd=False) as lines:
                     self.events, self._sum, end = _verified(self.path, lines)
                 refuse_another_search(self.path, self.events, opened)
+                warn_of_other_secrets(self.path, self.events, opened)
                 if torn := os.fstat(descriptor).st_size - end:
                     warnings.warn(JournalRepaired(self.path, torn), stacklevel=3)
                 self._file.truncate(end)

@@ -6,13 +6,16 @@ import importlib
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lastarm.errors import OtherSearch, OtherVersion
+from lastarm.errors import OtherSearch, OtherSecret, OtherVersion
 from lastarm.events import Changed, Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
+from lastarm.masking import is_masked, is_same, masked_words, without_hashes
 from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
 from lastarm.samplers import Sampler
@@ -104,9 +107,9 @@ def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> N
         resumed_or_extended = budget in budgets or budget > budgets[-1]
         before["budget"] = budget if resumed_or_extended else budgets[-1]
     differences = {
-        name: (before.get(name), after.get(name))
+        name: _shown_apart(before.get(name), after.get(name))
         for name in {**before, **after}
-        if before.get(name) != after.get(name)
+        if not is_same(before.get(name), after.get(name))
         # A journal may not say what a function does: see `code_fingerprint`.
         and (CODE not in name or (name in before and name in after))
     }
@@ -114,6 +117,32 @@ def refuse_another_search(path: Path, events: Sequence[Event], now: Opened) -> N
         differences.pop("policy.seed", None)  # the policy has it from the search
     if differences:
         raise OtherSearch(path, [(name, *values) for name, values in differences.items()])
+
+
+def warn_of_other_secrets(path: Path, events: Sequence[Event], now: Opened) -> None:
+    """Compare what is masked in the command. The answer does not depend on it."""
+    written, given = list(header_of(events).command), list(now.command)
+    alike = is_masked(written) and without_hashes(written) == masked_words(given, hashes=False)
+    if alike and not is_same(written, given):
+        warnings.warn(OtherSecret(path, without_hashes(written)), stacklevel=4)
+
+
+def without_secrets(opened: Opened) -> Opened:
+    """A header as it is written: in the command, and in that of a program, secrets are masked."""
+    trainer, argv = dict(opened.trainer), opened.trainer.get("argv")
+    if isinstance(argv, list | tuple) and all(isinstance(word, str) for word in argv):
+        trainer["argv"] = masked_words(argv)
+    return replace(opened, command=tuple(masked_words(opened.command)), trainer=trainer)
+
+
+def _shown_apart(was: Any, now: Any) -> tuple[Any, Any]:
+    """Two values as an error may show them, without secrets."""
+    if not isinstance(now, list) or not all(isinstance(word, str) for word in now):
+        return was, now
+    now = masked_words(now, hashes=False)
+    if isinstance(was, list):
+        was = without_hashes([str(word) for word in was])
+    return was, "the same with another value for ***" if was == now else now
 
 
 def _refuse_another_version(path: Path, written: Opened, now: Opened) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from lastarm.errors import JournalNotWritten
-from lastarm.journal.disk import sync_folder
+from lastarm.journal.disk import Folder, sync_folder
 
 BLOCK = 1 << 16
 REPLACED = "was replaced: another file has its name now"
@@ -102,7 +102,8 @@ class WrittenLines:
         for number in count(1):
             new = folder / f"{self._path.name}.rescued-{number}"
             try:
-                descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with Folder(Path(os.path.realpath(folder))) as there:
+                    descriptor = there.create(new.name)
                 break
             except FileExistsError:
                 continue

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from lastarm.events import Opened
+from lastarm.masking import is_masked, without_hashes
 from lastarm.plain import clean
 from lastarm.policies import POLICIES
 from lastarm.policies.named import from_header
@@ -36,20 +37,25 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     policy, kind = from_header(opened.policy), POLICIES.get(str(opened.policy.get("name")))
     extendable = not ended and (not policy or isinstance(policy, Extendable))
     more = 2 * result.budget if result.budget and extendable else None
+    given = [str(word) for word in opened.command]
+    ours = begun_by_command(opened)
     if kind and opened.policy.get("version", 1) != kind.version:
         other = f"It was begun with another version of {kind.name}, so it cannot be resumed here."
         steps = [(other, "")]
     elif state == "running":
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
-    elif begun_by_command(opened):
+    elif ours and not is_masked(given):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more:
             further = "To train further, with twice the budget:"
             steps.append((further, f"lastarm resume {path} --budget {more}"))
     else:
-        begun = shlex.join(str(word) for word in opened.command) or "a session"
+        begun = f"by {shlex.join(without_hashes(given)) or 'a session'}"
         again = "run the same code again with this journal"
-        steps = [(f"It was begun in Python, by {begun} in {opened.folder or 'some folder'}.", "")]
+        if ours:
+            again = "run the same command again, with your own values in place of ***"
+        begun = begun if ours else f"in Python, {begun}"
+        steps = [(f"It was begun {begun} in {opened.folder or 'some folder'}.", "")]
         if state == "stopped":
             steps.append((f"To resume it, {again}.", ""))
         if more:

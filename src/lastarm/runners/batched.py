@@ -16,7 +16,7 @@ from lastarm.errors import CheckpointLost, CheckpointNotWritten, StateNotSaved
 from lastarm.events import Failure, Loss, Pull, Told, Work
 from lastarm.offspring import ThisProcess
 from lastarm.runners.asides import Aside, Asides
-from lastarm.runners.performer import Task, said
+from lastarm.runners.performer import Task, last_lines, said
 from lastarm.runners.protocol import Arms
 from lastarm.trainers import arm_seed, observation
 
@@ -207,7 +207,7 @@ class _Performance:
         try:
             if isinstance(value, BaseException):
                 raise value
-            loss, metrics = observation(value)
+            loss, metrics = observation(value, task.pull.arm)
             saved, aside = None, Aside()
             if self.arms.folder and self.arms.always:
                 place = self.places[task.pull.arm]
@@ -225,7 +225,7 @@ class _Performance:
         return seen
 
     def _failed(self, task: Task, error: BaseException, *, lost: bool = False) -> Failure:
-        told = "".join(traceback.format_exception(error))[-65536:]
+        told = last_lines("".join(traceback.format_exception(error)))
         failure = Failure(task.pull, said(error), told, self._work(task), lost=lost)
         self.asides.take(failure, Aside(error=error))
         return failure

@@ -87,7 +87,7 @@ class Performer:
                         raise
             trained_at, level, loading = perf_counter(), pull.upto, states.move_seconds
             with here:
-                loss, metrics = observation(trainer.loss(state))
+                loss, metrics = observation(trainer.loss(state), pull.arm)
             looked_at = perf_counter()
             with here:
                 saved = states.keep(pull, state, loss)
@@ -101,7 +101,7 @@ class Performer:
             self.aside = Aside(error=error)
             moved = states.moves, states.move_seconds
             work = Work(trained, perf_counter() - began, 0.0, worker, task.attempt, *moved)
-            return Failure(pull, said(error), traceback.format_exc()[-65536:], work)
+            return Failure(pull, said(error), last_lines(traceback.format_exc()), work)
         training = trained_at - began + states.move_seconds - loading
         moved = states.moves, states.move_seconds
         work = Work(trained, training, looked_at - trained_at, worker, task.attempt, *moved)
@@ -123,6 +123,12 @@ def _config(task: Task) -> Config:
     except BaseException as error:
         raise ConfigNotLoaded(said(error)) from error
     return config
+
+
+def last_lines(told: str) -> str:
+    """The end of a traceback, from the beginning of a line: a half password cannot be masked."""
+    end = told[-65536:]
+    return end if end == told else end.partition("\n")[2]
 
 
 def said(error: BaseException) -> str:

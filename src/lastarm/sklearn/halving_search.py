@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lastarm.arguments import Number, whole_number
+from lastarm.arguments import Number, overflows, whole_number
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.errors import (
     AllArmsFailed,
@@ -492,7 +492,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.refit, bool | str):
             rule, way_out = "it is not a name", 'Use True, "keep", False or the name of a metric'
             raise InvalidArgument.of("refit", self.refit, rule, way_out)
-        if error_score != "raise" and not isinstance(error_score, Real):
+        score = isinstance(error_score, Real) and not overflows(error_score)
+        if error_score != "raise" and not score:
             rule, way_out = "it is the score of configs that fail", 'Use a number, or "raise"'
             raise InvalidArgument.of("error_score", error_score, rule, way_out)
         if not (isinstance(scoring, str | None) or callable(scoring) or several):

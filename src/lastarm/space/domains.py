@@ -530,11 +530,15 @@ def is_distribution(value: Any) -> bool:
 
 _FOREIGN = ("ray", "optuna", "hyperopt", "ConfigSpace", "skopt", "syne_tune", "nevergrad", "neps")
 _OF_THE_COMMAND = re.compile(r"(uniform|log|int|logint|normal|choice|ordered):.+")
+TOO_LONG = 10**4300
 _SCALES = ("uniform", "log-uniform", "loguniform", "log")
 
 
 def require_plain(argument: str, value: Any) -> None:
-    """Refuse a value that is a domain, or has one inside: it would never be drawn from."""
+    """Refuse a value that no arm can get: one with a domain inside, or that cannot be written."""
+    if type(value) is int and abs(value) >= TOO_LONG:
+        rule = "Python does not write whole numbers of more than 4,300 digits"
+        raise InvalidArgument.of(argument, value, rule, "Use a number that can be written")
     if value is None or type(value) in (bool, int, float, str):
         return
     if isinstance(value, type) and issubclass(value, Domain):

@@ -9,7 +9,7 @@ trained belongs to `lastarm.runners`.
 from lastarm.trainers.any_trainer import AnyTrainer, as_trainer
 from lastarm.trainers.functions import Functions
 from lastarm.trainers.generators import Generated
-from lastarm.trainers.losses import as_loss, observation
+from lastarm.trainers.losses import as_loss, loss_in, observation
 from lastarm.trainers.maximized import Maximized
 from lastarm.trainers.programs import Program
 from lastarm.trainers.protocol import Config, Trainer, arm_seed
@@ -30,5 +30,6 @@ __all__ = [
     "arm_seed",
     "as_loss",
     "as_trainer",
+    "loss_in",
     "observation",
 ]

@@ -30,8 +30,8 @@ def as_loss(value: object) -> float:
     raise BadLoss(f"the loss {any_repr(value)} is a {kind}, not a real number", kind)
 
 
-def observation(value: object) -> tuple[float, dict[str, Any] | None]:
-    """The loss that a trainer returned, and the metrics beside it in a form for JSON.
+def observation(value: object, arm: int | None = None) -> tuple[float, dict[str, Any] | None]:
+    """The loss that a trainer returned for an arm, and the metrics beside it in a form for JSON.
 
     A trainer returns a real number, or a mapping with the loss as `"loss"` and other metrics.
 
@@ -39,15 +39,27 @@ def observation(value: object) -> tuple[float, dict[str, Any] | None]:
     (0.25, None)
     >>> observation({"loss": 0.25, "accuracy": 0.9, "gradient": float("inf"), "layers": (8, 8)})
     (0.25, {'accuracy': 0.9, 'gradient': 'inf', 'layers': [8, 8]})
-    >>> observation({"accuracy": 0.9})
+
+    A loss that is not a number is an error. A metric never is: what JSON cannot hold is described.
+    But metrics are limited as a whole: see `readable_metrics`.
+    """
+    loss = loss_in(value)
+    if not isinstance(value, Mapping):
+        return loss, None
+    metrics = {name: value[name] for name in value if name != "loss"}
+    return loss, readable_metrics(metrics, arm) or None
+
+
+def loss_in(value: object) -> float:
+    """The loss in what a trainer returned.
+
+    >>> loss_in({"accuracy": 0.9})
     Traceback (most recent call last):
     lastarm.errors.BadLoss: the mapping with the keys 'accuracy' has no 'loss': return the number
     to minimize under that key
-
-    A loss that is not a number is an error. A metric never is: what JSON cannot hold is described.
     """
     if not isinstance(value, Mapping):
-        return as_loss(value), None
+        return as_loss(value)
     if "loss" not in value:
         keys = ", ".join(map(any_repr, list(value)[:20])) or "(none)"
         raise BadLoss(
@@ -55,5 +67,4 @@ def observation(value: object) -> tuple[float, dict[str, Any] | None]:
             "under that key",
             type(value).__name__,
         )
-    metrics = {name: value[name] for name in value if name != "loss"}
-    return as_loss(value["loss"]), readable_metrics(metrics) or None
+    return as_loss(value["loss"])

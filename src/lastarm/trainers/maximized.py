@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lastarm.trainers.losses import observation
+from lastarm.trainers.losses import loss_in
 from lastarm.trainers.protocol import Config, Trainer
 
 
@@ -62,5 +62,5 @@ def negated(value: Any) -> Any:
     """A value that is better when it is higher, as a loss. Other metrics stay as they are."""
     if value is None:
         return None
-    loss = 0.0 - observation(value)[0]  # -0.0 would be shown, and 0 - 0 has no sign
+    loss = 0.0 - loss_in(value)  # -0.0 would be shown, and 0 - 0 has no sign
     return {**value, "loss": loss} if isinstance(value, Mapping) else loss

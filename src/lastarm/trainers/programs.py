@@ -21,9 +21,10 @@ from typing import IO, Any
 
 from lastarm.arguments import did_you_mean
 from lastarm.errors import CheckpointLost, InvalidArgument, LastarmError
+from lastarm.masking import masked_words
 from lastarm.offspring import Guard
 from lastarm.temporary import needing_room, persistently, shared_scratch
-from lastarm.trainers.losses import observation
+from lastarm.trainers.losses import loss_in
 from lastarm.trainers.protocol import Config
 
 RESERVED = {
@@ -188,9 +189,10 @@ class Program:
         try:
             if code:
                 raise ProgramFailed(_ending(code, _last_line(complaints)), code)
-            observation(_loss(after.said))
+            loss_in(_loss(after.said))
         except LastarmError as error:
-            error.add_note(f"The command: {shlex.join(argv)}\nIts standard error:\n{complaints}")
+            shown = shlex.join(masked_words(argv, hashes=False))
+            error.add_note(f"The command: {shown}\nIts standard error:\n{complaints}")
             raise
         _make_links_relative(after.path)
         return after

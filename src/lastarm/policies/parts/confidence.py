@@ -7,7 +7,7 @@ from math import isfinite
 from typing import ClassVar
 
 from lastarm.arguments import as_float
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, shown
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.scaled import Scaled
 
@@ -39,7 +39,7 @@ class Confidence(InRounds):
         self.delta = float(self.delta)
         bounds = [as_float(bound) for bound in (self.low, self.high) if bound is not None]
         if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
-            rule = f"low and high={self.high!r} are the range of the draws"
+            rule = f"low and high={shown(self.high)} are the range of the draws"
             way_out = "Use two numbers, with low below high, or leave them out"
             raise InvalidArgument.of("low", self.low, rule, way_out)
         self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))

@@ -15,7 +15,8 @@ from typing import Any
 import psutil  # Ray brings it along
 import ray
 
-from lastarm.errors import ClusterLost, Stuck
+from lastarm.errors import ClusterLost, EngineNotStarted, Stuck
+from lastarm.runners.performer import said
 from lastarm.runners.ray import compat
 
 GONE = (
@@ -48,7 +49,7 @@ class LocalRay:
         self._undertaker: subprocess.Popen[bytes] | None = None
         self._speak_again = compat.silence()
         try:
-            address = compat.start_on_loopback(cpus)
+            address = _started(cpus)
             self._session = address["session_dir"]
             self._note_family()  # when the head was killed, not all can be found any more
             if os.name == "posix":  # if this process is killed, some of Ray's stay for a minute
@@ -89,6 +90,21 @@ class LocalRay:
             with suppress(psutil.NoSuchProcess):
                 if any(self._session in word for word in child.cmdline()):
                     self._family |= {child, *child.children(recursive=True)}
+
+
+def _started(cpus: int | None) -> Mapping[str, Any]:
+    try:
+        return compat.start_on_loopback(cpus)
+    except (Exception, SystemExit) as error:  # what Ray raises here is not documented
+        folder = os.environ.get("RAY_TMPDIR", "/tmp")
+        raise EngineNotStarted(
+            "Ray",
+            said(error).rstrip("."),
+            f"Check that {folder}, where it writes (RAY_TMPDIR), is a folder with room, with a "
+            "short path and yours to write to; that memory and processes are not limited too "
+            "much; and that ray.init() works by itself. Or call ray.init() before the search, as "
+            "you want it to be: the runner will use it",
+        ) from error
 
 
 class ClusterWatch:
