@@ -43,6 +43,7 @@ from lastarm import ASHA, LogUniform, SuccessiveHalving, search
 from lastarm.errors import (
     AllArmsFailed,
     BudgetTooSmall,
+    EarlyStoppingOff,
     JournalLocked,
     OtherSearch,
     TrainerChanged,
@@ -443,6 +444,15 @@ def test_the_best_state_of_all_is_recommended_where_that_is_asked_for() -> None:
     kept = halving(Overfitting(), space, n_arms=3, budget=60, recommend="best", refit="keep")
     assert kept.fit(X, y).best_estimator_.had_ == 10
     assert kept.best_estimator_.seen_ == 240
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_early_stopping_in_a_config_is_told_of_once(n_jobs: Any, capfd: Any) -> None:
+    space = {"early_stopping_rounds": [1, 2], "max_depth": [1, 2]}
+    booster = LGBMClassifier(verbose=-1, n_jobs=1)
+    with warned(EarlyStoppingOff, callback=False):
+        halving(booster, space, n_arms=4, budget=8, n_jobs=n_jobs).fit(X[:60], y[:60] > 4)
+    assert "EarlyStoppingOff" not in capfd.readouterr().err  # of a worker
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from math import isinf, nan
 from numbers import Integral, Real
@@ -47,6 +48,7 @@ from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
+from lastarm.trainers.estimators.boosting import STOPPING_ROUNDS
 from lastarm.trainers.estimators.compat import like_grid_search
 from lastarm.trainers.estimators.scoring import ONLY
 
@@ -286,6 +288,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
         chosen, configs = self._policy_and_configs(seed, workers)
+        _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
         arms = FoldByFold(trainer, train_scores=train_scores)
@@ -563,6 +566,16 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
     if arms < n_arms:
         warnings.warn(FewConfigs(arms, n_arms), stacklevel=4)
     return configs
+
+
+def _warn_of_stopping(trainer: Estimator, configs: list[dict[str, Any]]) -> None:
+    """If a config asks for early stopping, have it said once here, not by each worker."""
+    for config in configs:
+        names = {name.rpartition("__")[2] for name, value in config.items() if value}
+        if names & {*STOPPING_ROUNDS}:
+            with suppress(Exception):  # an arm that cannot be started fails on its own
+                trainer.start(config, seed=0)
+            return
 
 
 def searched(
