@@ -187,6 +187,16 @@ def test_comments_docstrings_annotations_positions_and_what_is_not_used_are_not_
     assert changes(before, seen(module, SOURCE.replace(was, now))) == {}
 
 
+def test_what_only_moved_to_another_module_has_not_changed(module: Module) -> None:
+    source = "def step(x):\n    return x\ndef training(config):\n    yield step(1.0)\n"
+    before = code_of(module(source).training)
+    moved = code_of(module(source, "user_helpers").training)
+    assert before.keys().isdisjoint(moved)
+    assert changes(before, moved) == {}
+    other = code_of(module(source.replace("1.0", "2.0"), "user_helpers").training)
+    assert changes(before, other).keys() == {"user_code.training", "user_helpers.training"}
+
+
 def test_a_module_of_the_user_is_followed_by_its_dots(module: Module) -> None:
     before = seen(module)
     after = seen(module, helpers=HELPERS.replace("y / 2", "y / 3").replace("pass", "return 1"))

@@ -198,7 +198,9 @@ class AllArmsFailed(LastarmError, RuntimeError):
         self.causes, self.changed = dict(causes), list(changed)
         self.journal = None if journal is None else str(journal)
         counts = Counter(self.causes.values()).most_common()
-        shown = "; ".join(f"{count} of {len(causes)}: {cause}" for cause, count in counts[:5])
+        shown = "; ".join(
+            f"{count} of {len(causes)}: {cause.rstrip('.')}" for cause, count in counts[:5]
+        )
         more = f"; and {len(counts) - 5} other causes" if len(counts) > 5 else ""
         raised = f" The first was raised at {where}." if where else ""
         found = f" All of this was found in {journal}: nothing was trained." if journal else ""

@@ -74,18 +74,23 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]
     >>> changes({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9", "d": "4"})
     {'b': '9', 'c': '', 'd': '4'}
 
-    Bytecode is compared within one version of Python, and never with a syntax tree. A file that
-    was not there before may be what the program writes.
+    What has only moved to another module, as when a script is imported, does not differ. Bytecode
+    is compared within one version of Python, and never with a syntax tree. A file that was not
+    there before may be what the program writes.
 
     >>> changes({"a": "3.11:1", "b": "3.11:2"}, {"a": "3.12:1", "b": "2", "log": "file:3"})
     {}
     """
-    return {
-        name: now.get(name, "")
-        for name in sorted({**before, **now})
-        if before.get(name, "") != now.get(name, "")
-        and _comparable(before.get(name, ""), now.get(name, ""))
-    }
+    differing = [name for name in sorted({**before, **now}) if before.get(name) != now.get(name)]
+    gone = {before[name] for name in differing if name not in now}
+    moved = gone & {now[name] for name in differing if name not in before}
+    found = {}
+    for name in differing:
+        was, hashed = before.get(name, ""), now.get(name, "")
+        only_moved = not (was and hashed) and (was or hashed) in moved
+        if _comparable(was, hashed) and not only_moved:
+            found[name] = hashed
+    return found
 
 
 def users_line(traceback: str) -> str:
