@@ -86,6 +86,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "seconds": st.none() | st.floats(1e-9, 1e9),
     "max_pulls": LARGE,
     "seed": LARGE,
+    "at_once": LARGE,
+    "open_ended": st.booleans(),
     "delta": st.floats(1e-12, 0.99),
     "low": st.none() | st.floats(-1e308, 0),
     "high": st.none() | st.floats(1, 1e308),
@@ -186,6 +188,8 @@ class Counting:
 
 OTHERS: dict[str, st.SearchStrategy[Any]] = {
     "seed": LARGE,
+    "at_once": LARGE,
+    "open_ended": st.booleans(),
     "retries": st.integers(0, 3),
     "seconds": st.none() | st.just(3600.0),
     "include": st.none(),

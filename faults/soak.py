@@ -29,7 +29,7 @@ from unittest.mock import patch
 import numpy as np
 
 from faults.campaign import SEARCHING, Campaign, Figures, Most, replayable
-from faults.processes import MARK, children, in_shared_memory, orphans
+from faults.processes import MARK, SECONDS_FOR_ORPHANS, children, in_shared_memory, orphans
 from lastarm import Configs, SuccessiveHalving, search
 from lastarm.events import Event, Loss, Pull
 from lastarm.policies.parts.budgeted import InRounds
@@ -222,6 +222,14 @@ def settled(before: Sample | None, folder: Path) -> Sample:
         time.sleep(0.02)
 
 
+def left_in_shared_memory(before: set[str]) -> set[str]:
+    """What was not there before and stays there; what other programs leave is soon removed."""
+    until = time.monotonic() + SECONDS_FOR_ORPHANS
+    while (new := in_shared_memory() - before) and time.monotonic() < until:
+        time.sleep(0.1)
+    return new
+
+
 def run(tries: range, folder: Path) -> Figures:
     """As many pulls as there are tries."""
     pulls = len(tries)
@@ -236,7 +244,7 @@ def run(tries: range, folder: Path) -> Figures:
         assert not (left := orphans(mark)), f"workers run on: {left}"
         left_over = [name for _, _, files in os.walk(folder / "tmp") for name in files]
         assert not left_over, f"left in the temporary folder: {left_over[:5]}"
-        assert not (new := in_shared_memory() - shared), f"left in shared memory: {new}"
+        assert not (new := left_in_shared_memory(shared)), f"left in shared memory: {new}"
     last = watched.samples[-1][1]
     return {
         "pulls": pulls,
