@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
 
-from lastarm import LogUniform, SuccessiveHalving, search
+from lastarm import Configs, Integer, LogUniform, SuccessiveHalving, search
 from lastarm.errors import EarlyStoppingOff, InvalidArgument, OtherSearch, TrainerChanged
 from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
@@ -457,10 +457,41 @@ def test_what_cannot_be_done_is_refused_before_training() -> None:
     with refused("split", 300):
         Estimator(SGDClassifier(), X, y, split=Split([0], [300]))
     trainer = Estimator(make_pipeline(PCA(), RandomForestClassifier()), X, y)
-    with refused("randomforestclassifier__n_estimators", 10):
+    with refused("randomforestclassifier__n_estimators"):
         trainer.start({"randomforestclassifier__n_estimators": 10}, 0)
     with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
         trainer.start({"depth": 10}, 0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "setting"),
+    [
+        (RandomForestClassifier(), "n_estimators"),
+        (HistGradientBoostingClassifier(), "max_iter"),
+        (LogisticRegression(), "max_iter"),
+        (SGDClassifier(), "max_iter"),
+        (LGBMClassifier(**LGBM), "num_boost_round"),
+        (
+            make_pipeline(StandardScaler(), RandomForestClassifier()),
+            "randomforestclassifier__n_estimators",
+        ),
+    ],
+)
+def test_a_setting_that_pulls_decide_is_refused_once_before_training(
+    estimator: Any, setting: str, tmp_path: Path
+) -> None:
+    trainer = Estimator(estimator, X, y)
+    spaces: list[Any] = [
+        {setting: Integer(10, 20)},
+        [{"x": 1}, {setting: Integer(1, 2)}],
+        Configs([{}, {setting: 5}]),
+    ]
+    for space in spaces:
+        with refused(setting):
+            search(trainer, space, arms=2, budget=8, journal=tmp_path / "search.jsonl")
+    with refused(setting):
+        search(trainer, {"x": [1, 2]}, include=[{setting: 1}], arms=2, budget=8)
+    assert not list(tmp_path.iterdir())
 
 
 def _recall(model: Any, X: Any, y: Any, *, beta: float = 1.0) -> float:

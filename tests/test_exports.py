@@ -154,6 +154,7 @@ def test_arms_are_rows_that_read_back_bit_for_bit(
     own = ["arm", "recommended", "pulls", "loss", "error", "losses"]
     assert list(found[0]) == [*own, "x", "layers", "kind"]
     frame = result.to_dataframe()
+    assert list(frame.columns) == list(found[0])
     for column, kind in {"arm": int, "pulls": int, "loss": float, "x": float, "kind": str}.items():
         assert [kind(row[column]) for row in found] == list(frame[column])
     assert [int(row["arm"]) for row in found if row["recommended"] == "True"] == [result.arm]
@@ -287,9 +288,9 @@ def test_what_is_no_journal_is_not_exported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
-    for name in ("other.jsonl", "missing.jsonl"):
-        run("export", tmp_path / name, "-o", tmp_path / "arms.csv", code=3)
-        assert capsys.readouterr().err.startswith("lastarm: the journal")
+    for name, code in (("other.jsonl", 2), ("missing.jsonl", 3)):
+        run("export", tmp_path / name, "-o", tmp_path / "arms.csv", code=code)
+        assert capsys.readouterr().err.startswith("lastarm: the ")
     assert not (tmp_path / "arms.csv").exists()
 
 

@@ -93,6 +93,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.ClusterLost: lambda: e.ClusterLost("the cluster is gone"),
     e.JournalError: lambda: tuned(arms=2, budget=8, journal=Path("/")),
     e.JournalNotRead: lambda: read(Path("missing.jsonl")),
+    e.NotAJournal: lambda: e.NotAJournal(Path("data.csv"), "no line of it is one of a journal's"),
     e.JournalDamaged: lambda: e.JournalDamaged(JOURNAL, 7, "it is not the line that was written"),
     e.ImpossibleValue: lambda: Result.of([Pull(arm=10**30, upto=1)]),
     e.OtherFormat: lambda: e.OtherFormat(JOURNAL, 2, 1),
@@ -184,6 +185,8 @@ COMMANDS = {
     "lastarm show, of a search that was extended": ["show", "extended.jsonl", "--top", "3"],
     "lastarm show, of a search that was stopped": ["show", "hyperband-killed.jsonl", "--top", "3"],
     "lastarm resume, of a search that was begun in Python": ["resume", "asha-killed.jsonl"],
+    "lastarm resume, of a complete search that was begun in Python": ["resume", "asha.jsonl"],
+    "lastarm show, of another file": ["show", "curves.csv"],
     "lastarm replay": ["replay", "curves.csv", "--budget", "24"],
 }
 

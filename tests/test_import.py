@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -55,6 +56,11 @@ def test_every_name_is_there_and_is_the_one_that_is_meant() -> None:
         assert found.__name__ == name
         assert found.__module__.startswith("lastarm.")
     assert not hasattr(lastarm, "no_such_name")
+
+
+def test_it_says_its_version() -> None:
+    assert lastarm.__version__ == version("lastarm")
+    assert "__version__" in dir(lastarm)
 
 
 @pytest.mark.parametrize("module", PATHS)

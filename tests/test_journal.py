@@ -37,6 +37,7 @@ from lastarm.errors import (
     JournalNotRead,
     JournalNotWritten,
     JournalRepaired,
+    NotAJournal,
     OtherFormat,
     OtherSearch,
     OtherVersion,
@@ -272,9 +273,26 @@ def test_no_bit_flip_goes_unnoticed(tmp_path: Path) -> None:
 def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "search.jsonl"
     path.write_bytes(content)
-    with raised(JournalDamaged, path=path, line=1):
+    with raised(NotAJournal, path=path):
         play(path)
+    with raised(NotAJournal, path=path):
+        read(path)
+    for words in (["show"], ["resume"], ["report"], ["export", "-o", "arms.csv"]):
+        with pytest.raises(SystemExit) as ended:
+            main([words[0], str(path), *words[1:]])
+        assert ended.value.code == 2
     assert path.read_bytes() == content
+
+
+def test_a_header_with_a_flipped_bit_is_damaged_and_not_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    header, _ = encode(OPENED, 0, "")
+    for position in range(len(header) - 1):
+        flipped = bytearray(header)
+        flipped[position] ^= 1
+        path.write_bytes(flipped)
+        with pytest.raises((JournalDamaged, OtherFormat)):
+            read(path)
 
 
 def test_whole_lines_that_were_never_written_by_us_are_refused(tmp_path: Path) -> None:
@@ -425,6 +443,27 @@ def test_who_asks_whether_a_journal_is_held_stops_no_search(
         fcntl.flock(asked, fcntl.LOCK_SH)
         threading.Timer(0.02, fcntl.flock, (asked.fileno(), fcntl.LOCK_UN)).start()
         Journal(path, OPENED).close()
+
+
+def test_a_running_search_is_called_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "search.jsonl"
+    play(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))  # it is not closed yet
+    ends = {}
+    with (tmp_path / "search.jsonl.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for words in (["show"], ["resume"]):
+            with pytest.raises(SystemExit) as ended:
+                main([*words, str(path)])
+            ends[words[0]] = ended.value.code, "".join(capsys.readouterr())
+    assert ends["show"][0] == 0
+    assert "--watch" in ends["show"][1]
+    assert "To resume" not in ends["show"][1]
+    assert ends["resume"][0] == 3
+    assert "in use by" in ends["resume"][1]
 
 
 def test_a_journal_by_another_name_is_the_same_journal(tmp_path: Path) -> None:

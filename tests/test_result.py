@@ -63,7 +63,9 @@ def test_printed_it_has_the_settings_of_every_branch_of_its_space() -> None:
 
 def test_it_can_be_had_as_a_dataframe(result: Any) -> None:
     frame = result.to_dataframe()
-    assert list(frame.columns) == ["arm", "x", "kind", "pulls", "loss", "error"]
+    own = ["arm", "recommended", "pulls", "loss", "error", "losses"]
+    assert list(frame.columns) == [*own, "x", "kind"]
+    assert list(frame["recommended"]) == [arm == result.arm for arm in range(8)]
     assert list(frame["arm"]) == list(range(8))
     assert frame.loc[0, "error"].startswith("RuntimeError")
     assert frame.loc[result.arm, "loss"] == result.loss
@@ -80,7 +82,8 @@ def test_settings_and_metrics_have_columns_of_their_own() -> None:
     space = {"loss": Choice("hinge", "log"), "x": Uniform(0, 1)}
     found = search(arm, space, policy=SuccessiveHalving(4, 16))
     frame = found.to_dataframe()
-    assert list(frame.columns) == ["arm", "param_loss", "x", "pulls", "loss", "error"]
+    own = ["arm", "recommended", "pulls", "loss", "error", "losses"]
+    assert list(frame.columns) == [*own, "param_loss", "x"]
     assert set(frame["param_loss"]) <= {"hinge", "log"}
     curves = found.to_dataframe(curves=True)
     assert list(curves.columns) == ["arm", "pulls", "loss", "accuracy", "metric_error"]

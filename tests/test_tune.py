@@ -441,6 +441,6 @@ def test_a_program_has_the_users_environment_and_leaves_nothing_running(
 
 def test_show_of_what_is_not_a_journal(capsys: pytest.CaptureFixture[str]) -> None:
     Path("circle").symlink_to("circle")
-    for name in ("missing.jsonl", "train.py", "circle"):
-        assert name in refused(capsys, "show", name, code=3)
+    for name, code in (("missing.jsonl", 3), ("train.py", 2), ("circle", 3)):
+        assert name in refused(capsys, "show", name, code=code)
     assert "circle" in refused(capsys, "resume", "circle", code=3)

@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes a while to import
     from typing import Any
 
+    __version__: str
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
     from lastarm.policies import (
@@ -109,6 +110,8 @@ _HOMES = (
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("lastarm")
     if name in (*_HOMES, "errors"):
         return importlib.import_module(f"lastarm.{name}")
     if name in __all__:
@@ -121,4 +124,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -295,6 +295,18 @@ class JournalNotRead(JournalError):
         )
 
 
+class NotAJournal(JournalNotRead):
+    """The file was never a journal. It is left as it is."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        JournalError.__init__(
+            self,
+            f"the file {path} is not a journal: {what}. Name a journal, which a search has "
+            "written, or for a new search a file that does not exist yet.",
+            path=path,
+        )
+
+
 class JournalDamaged(JournalError):
     """A `line` that had been safely written is not what was written."""
 

@@ -228,9 +228,10 @@ class Result:
     def to_dataframe(self, *, curves: bool = False) -> Any:
         """A pandas DataFrame with a row for each arm that was pulled, or for each observation.
 
-        The columns are the arm, its settings by their names, the pulls it had, its latest loss and
-        its error, if it failed. A setting with the name of another column becomes `param_` and its
-        name, and a metric `metric_` and its name.
+        The columns are those of `arms.csv`: the arm, whether it is recommended, the pulls it had,
+        its latest loss, its error if it failed, all its losses with their levels, and its settings
+        by their names. A setting with the name of another column becomes `param_` and its name,
+        and a metric `metric_` and its name.
 
         :param curves: whether to give a row for each observation instead, with the arm, the level,
             the loss and the metrics.

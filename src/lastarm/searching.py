@@ -48,7 +48,7 @@ from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, drawn, size
+from lastarm.space import Space, domains, drawn, names, size
 from lastarm.temporary import sweep
 from lastarm.trainers import (
     AnyTrainer,
@@ -169,6 +169,8 @@ def search(
         batched=batched,
     )
     include = () if include is None else include
+    if hasattr(trainer, "refuse_settings"):
+        trainer.refuse_settings(names(space).union(*include))
     configs: Sequence[Config] = drawn(space, policy.arms, seed, include)
     prepared = _Prepared(
         trainer=how,

@@ -28,6 +28,7 @@ from lastarm.errors import (
     EngineNotStarted,
     InvalidArgument,
     JournalError,
+    NotAJournal,
     Stuck,
     TemporaryNotWritten,
     WorkersNotStarted,
@@ -118,7 +119,7 @@ def _message(error: Exception) -> tuple[str, int] | None:
             return f"{error.format_message()} See {path} --help.", 2
         case click.Abort():  # at a question
             return STOPPED, 128 + signal_of(error.__cause__ or error.__context__)
-        case InvalidArgument() | TemporaryNotWritten():
+        case InvalidArgument() | NotAJournal() | TemporaryNotWritten():
             return str(error), 2
         case EngineNotStarted() | WorkersNotStarted() | ClusterLost():
             return str(error), 2

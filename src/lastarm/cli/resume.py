@@ -14,13 +14,15 @@ from lastarm.cli import display
 from lastarm.cli.options import json_option, trust_states_option, whole_option
 from lastarm.cli.replay import replay
 from lastarm.cli.tune import tune
-from lastarm.errors import InvalidArgument
+from lastarm.errors import InvalidArgument, JournalLocked
 from lastarm.events import Opened
 from lastarm.journal.file import find
+from lastarm.journal.lock import holder_of
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
 from lastarm.ledger import Ledger
 from lastarm.masking import is_masked, without_hashes
+from lastarm.report.next_steps import begun_by_command
 
 COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
 
@@ -67,14 +69,14 @@ def resume(
     assert isinstance(opened, Opened)
     program, *words = opened.command or ("",)
     shown = shlex.join([Path(program).name, *without_hashes(words)])
-    if Path(program).name != "lastarm" or not words or words[0] not in COMMANDS:
-        where = f"{shown or 'a session'} in {opened.folder}"
-        display.say(
-            f"This search was begun in Python, by {escape(display.plain(where))}. Run the same "
-            "code there again with the same journal to resume it"
-            + ("." if budget is None else f"; with budget={budget} in its policy to extend it.")
-        )
-        return 0 if ledger.closed and budget is None else 2  # a script must not take it for done
+    if (holder := holder_of(path)) is not None:
+        raise JournalLocked(path, holder)
+    done = ledger.closed is not None and budget is None
+    if not begun_by_command(opened):
+        where = escape(display.plain(f"{shown or 'a session'} in {opened.folder}"))
+        to_do = _to_do_in_python(budget, done=done)
+        display.say(f"This search was begun in Python, by {where}. {to_do}")
+        return 0 if done else 2  # a script must not take it for done
     if is_masked(words):
         again = (
             "to resume the search" if budget is None else f"with --budget {budget} to extend it"
@@ -122,6 +124,15 @@ def resume(
             context.params["output"] = None
         code: int = command.invoke(context)
         return code
+
+
+def _to_do_in_python(budget: Any, *, done: bool) -> str:
+    again = "run the same code there again with the same journal"
+    if done:
+        return f"It is complete. To extend it, {again} and a larger budget in its policy."
+    if budget is not None:
+        return f"To extend it, {again} and budget={budget} in its policy."
+    return f"To resume it, {again}."
 
 
 def _require_trust(journal: str, opened: Opened, *, ours: bool) -> None:

@@ -51,22 +51,22 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
         display.print_json(_as_json(path, read(path)))
     elif not watch or not display.console.is_terminal:
         for events in _followed(path) if watch else [read(path)]:
-            display.console.print(_page(path, events, top))
+            display.console.print(_page(path, events, top, watched=watch))
     else:
         with Live(console=display.console, auto_refresh=False) as live:
             for events in _followed(path):
-                live.update(_page(path, events, top), refresh=True)
+                live.update(_page(path, events, top, watched=True), refresh=True)
 
 
 def _followed(path: Path) -> Iterator[list[Event]]:
     """The events of the journal, whenever there are more, until its search has ended."""
-    seen = 0
+    seen: tuple[int, bool] | None = None
     while True:
         running = is_held(path)
         events = read(path)
-        if len(events) != seen:
+        if (len(events), running) != seen:
             yield events
-        seen = len(events)
+        seen = len(events), running
         if not running:
             return
         time.sleep(EVERY)
@@ -100,7 +100,7 @@ def _as_json(path: Path, events: list[Event]) -> dict[str, Any]:
     }
 
 
-def _page(path: Path, events: list[Event], top: int) -> RenderableType:
+def _page(path: Path, events: list[Event], top: int, *, watched: bool) -> RenderableType:
     opened, result = events[0], Result.of(events, journal=str(path))
     assert isinstance(opened, Opened)
     state = "complete" if result.complete else "running" if is_held(path) else "stopped"
@@ -128,10 +128,11 @@ def _page(path: Path, events: list[Event], top: int) -> RenderableType:
     ]
     parts += [Text(remark) for remark in result.remarks()]
     parts += [Text(display.plain(_rule(opened, events)))]
-    parts += [
-        Text(display.plain(f"{step['words']} {step['command']}".rstrip()))
-        for step in next_steps(result, opened, state)
-    ]
+    if not (watched and state == "running"):  # how to watch it is known then
+        parts += [
+            Text(display.plain(f"{step['words']} {step['command']}".rstrip()))
+            for step in next_steps(result, opened, state)
+        ]
     return Group(*parts)
 
 

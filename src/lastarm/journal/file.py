@@ -22,6 +22,7 @@ from lastarm.errors import (
     JournalNotRead,
     JournalNotWritten,
     JournalRepaired,
+    NotAJournal,
     NothingSealed,
     OtherFormat,
 )
@@ -39,6 +40,9 @@ from lastarm.journal.lock import held, try_to_lock
 from lastarm.journal.rescue import WrittenLines
 from lastarm.journal.seals import Seals, with_seal
 from lastarm.journal.secret import own_secret
+
+# How every header begins and ends: of one with a flipped bit, one of them is left.
+HEADER_MARKS = (b'{"event":"opened","format":', b'"durable":0,"after":"","sum":"')
 
 
 class Journal:
@@ -282,16 +286,21 @@ def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
     """The events of the good lines, the checksum of the last one, and where it ends."""
     events: list[Event] = []
     checksum, end, durable, good = "", 0, 0, True
+    ours = False  # whether any line of it looks as if lastarm had written it
     for raw in file:
         line = decode(raw[:-1]) if raw.endswith(b"\n") else None
         # Damage is excused only past the lines that some line knew to be on the disk.
         durable = max(durable, line.durable if line else 0)
+        ours = ours or line is not None or any(mark in raw for mark in HEADER_MARKS)
         good = good and line is not None and line.after == checksum
         if good and line is not None:
             events.append(_event(path, len(events) + 1, line))
             if len(events) > 1 and isinstance(events[-1], Opened):
                 raise JournalDamaged(path, len(events), "there is a second header")
             checksum, end = line.sum, end + len(raw)
+    if not ours:
+        empty = not os.fstat(file.fileno()).st_size
+        raise NotAJournal(path, "it is empty" if empty else "no line of it is one of a journal's")
     if not events or not isinstance(events[0], Opened):
         raise JournalDamaged(path, 1, "a journal begins with a header, and this is not one")
     if len(events) < durable:

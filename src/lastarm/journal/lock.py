@@ -144,7 +144,12 @@ def _opened(folder: Folder, beside: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process is writing to the journal `path`.
+    """Whether some process is writing to the journal `path`."""
+    return holder_of(path) is not None
+
+
+def holder_of(path: Path) -> str | None:
+    """The process that is writing to the journal `path`, as people read it, if there is one.
 
     The note in the lock file says which process it was. Where this can be asked, it is: the lock
     is left alone then, since a search that begins meanwhile has to wait for those who try it.
@@ -153,15 +158,19 @@ def is_held(path: Path) -> bool:
     try:
         with Folder(beside.parent) as folder, os.fdopen(folder.open(beside.name), "rb") as file:
             holder, life = _noted(file)
-            process, _, host = holder.removeprefix("process ").partition(" on ")
-            if host == platform.node() and process.isdecimal():
-                if life and life.split()[0] == _place():
-                    return life == _life(int(process))
-                if not life and not _exists(int(process)):
-                    return False
-            return _is_locked(file)
+            return (holder or "another process") if _lives(holder, life, file) else None
     except (OSError, ValueError):  # a name may not hold a zero byte
-        return False
+        return None
+
+
+def _lives(holder: str, life: str, file: IO[bytes]) -> bool:
+    process, _, host = holder.removeprefix("process ").partition(" on ")
+    if host == platform.node() and process.isdecimal():
+        if life and life.split(maxsplit=1)[0] == _place():
+            return life == _life(int(process))
+        if not life and not _exists(int(process)):
+            return False
+    return _is_locked(file)
 
 
 def _noted(file: IO[bytes]) -> tuple[str, str]:

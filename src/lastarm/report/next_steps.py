@@ -46,7 +46,7 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
         steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
     elif ours and not is_masked(given):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
-        if more:
+        if more and state == "complete":
             further = "To train further, with twice the budget:"
             steps.append((further, f"lastarm resume {path} --budget {more}"))
     else:
@@ -58,7 +58,7 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
         steps = [(f"It was begun {begun} in {opened.folder or 'some folder'}.", "")]
         if state == "stopped":
             steps.append((f"To resume it, {again}.", ""))
-        if more:
+        if more and state == "complete":
             steps.append((f"To train further, {again} and a budget such as {more:,}.", ""))
     if ended:
         steps.append((f"More budget would change nothing: {ended}.", ""))

@@ -305,6 +305,11 @@ def domains(space: Space) -> dict[str, Any]:
     return {} if isinstance(read, Configs) else read.describe()
 
 
+def names(space: Space) -> set[str]:
+    """The names of all its parameters, also of those that only some configs have."""
+    return {name for part in _read(space).parts for name in part}
+
+
 def _read(space: Space) -> AnyOf | Grid | Configs:
     if isinstance(space, Grid | Configs):
         return space

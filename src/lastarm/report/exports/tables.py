@@ -60,18 +60,21 @@ def dataframe(result: Result, *, curves: bool) -> Any:
             "a DataFrame needs pandas, which is not installed: pip install pandas. Or read "
             "`curves` and `configs` as they are."
         ) from None
+    if not curves:
+        rows = arm_rows(result)
+        return pandas.DataFrame(rows, columns=all_columns(ARM_COLUMNS, rows))
     own = ("arm", "pulls", "loss", "error")
-    observations = (
+    return pandas.DataFrame(
         {"arm": arm, "pulls": upto, "loss": loss}
         | renamed("metric", result.metrics.get(arm, {}).get(upto, {}), own)
         for arm, curve in sorted(result.curves.items())
         for upto, loss in curve
     )
-    arms = (
-        {"arm": at.arm} | renamed("param", result.configs[at.arm], own) | at._asdict()
-        for at in result.standings()
-    )
-    return pandas.DataFrame(list(observations if curves else arms))
+
+
+def all_columns(columns: Sequence[str], rows: Iterable[Row]) -> list[str]:
+    """These columns, and then any others that the rows have."""
+    return list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
 
 
 def event_rows(events: Iterable[Event]) -> Iterator[Row]:
@@ -96,7 +99,7 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> 
     printable is escaped: see `as_cell`.
     """
     rows = list(rows)
-    columns = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
+    columns = all_columns(columns, rows)
     try:
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")

@@ -79,10 +79,15 @@ def _others(callbacks: Any) -> Any:
     return [callback for callback in callbacks if not _stops(callback)] or None
 
 
+# With the other names of it that the libraries know.
+COUNTED = (
+    *("n_estimators", "num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees"),
+    *("num_round", "num_rounds", "nrounds", "num_boost_round", "max_iter"),
+)
 LIGHTGBM = Family(
     partial(_is_a, "lightgbm.LGBMModel"),
     partial(_trees, lambda model: {"init_model": model.booster_}),
-    counted="n_estimators",
+    counted=COUNTED,
     not_stopping=_not_stopping,
     boosts=lambda model: getattr(model, "boosting_type", None) != "rf",
     # Scores to begin with are replaced by those of the trees that a model continues from.
@@ -92,7 +97,7 @@ LIGHTGBM = Family(
 XGBOOST = Family(
     partial(_is_a, "xgboost.XGBModel"),
     partial(_trees, lambda model: {"xgb_model": model.get_booster()}),
-    counted="n_estimators",
+    counted=COUNTED,
     not_stopping=_not_stopping,
     boosts=lambda _: True,
     own_params=("xgb_model",),

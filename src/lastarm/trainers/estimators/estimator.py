@@ -193,18 +193,19 @@ class Estimator:
             self.test = self._test  # without TEST there is no such method
         self.version = 2 if _trained_otherwise_before(final) else 1
 
+    def refuse_settings(self, names: Iterable[str]) -> None:
+        """Refuse a space whose parameters have these names, before anything is trained.
+
+        :param names: the names of all parameters.
+        """
+        _refuse_counted(self.estimator, names)
+
     def start(self, config: Config, seed: int) -> Trained:
         """Models with this config, not fitted yet."""
         settings = {name: clone(value, safe=False) for name, value in config.items()}
         models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
-        final = final_step(models[0])
-        prefix = f"{models[0].steps[-1][0]}__" if isinstance(models[0], Pipeline) else ""
-        counted = f"{prefix}{_family(final).counted}"
-        if counted in config:
-            kind = type(final).__name__
-            rule = f"it says how far a {kind} is trained, and that is what pulls decide"
-            raise InvalidArgument.of(counted, config[counted], rule, "Leave it out of the config")
-        self._warn_of_stopping(final)
+        _refuse_counted(models[0], config)  # it may have another last step than the others
+        self._warn_of_stopping(final_step(models[0]))
         return Trained(config, seed, 0, models)
 
     def train(self, state: Trained, pulls: int) -> Trained:
@@ -496,6 +497,21 @@ def _cut(X: Any, rows: Any) -> Any:
 def final_step(model: Any) -> Any:
     """The last step of a pipeline, or the estimator itself."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _refuse_counted(estimator: Any, names: Iterable[str]) -> None:
+    """Refuse a setting that says how far a model is trained."""
+    final = final_step(estimator)
+    prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+    for name in names:
+        if name.startswith(prefix) and name.removeprefix(prefix) in _family(final).counted:
+            kind = type(final).__name__
+            raise InvalidArgument(
+                f"{name} cannot be a setting: it says how far a {kind} is trained, and that is "
+                "what pulls decide. Leave it out, and use max_pulls for the most that an arm may "
+                "get.",
+                argument=name,
+            )
 
 
 def _family(final: Any) -> Family:

@@ -75,7 +75,7 @@ class Family(NamedTuple):
 
     accepts: Callable[[Any], bool]
     further: Callable[[Any, Lesson, int, int, Randomness], None]
-    counted: str | None  # the parameter that says how far a model is trained: pulls decide it
+    counted: tuple[str, ...]  # parameters that say how far a model is trained: pulls decide it
     not_stopping: Callable[[Any, Mapping[str, Any]], NotStopping]
     boosts: Callable[[Any], bool]  # whether it overfits with more pulls, as boosted trees do
     method: str = "fit"  # what `further` calls

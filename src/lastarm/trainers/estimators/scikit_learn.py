@@ -89,7 +89,7 @@ def _iterates(estimator: Any) -> bool:
 PARTIAL_FIT = Family(
     lambda estimator: hasattr(estimator, "partial_fit"),
     _passes,
-    counted=None,
+    counted=("max_iter",),
     not_stopping=_not_stopping,
     boosts=_boosts,
     method="partial_fit",
@@ -98,17 +98,17 @@ PARTIAL_FIT = Family(
 ENSEMBLES = Family(
     lambda one: _warm(one, "n_estimators"),
     _trees,
-    counted="n_estimators",
+    counted=("n_estimators",),
     not_stopping=_not_stopping,
     boosts=_boosts,
 )
 HISTOGRAM_BOOSTING = Family(
     lambda one: _warm(one) and "HistGradientBoosting" in type(one).__name__,
     _trees,
-    counted="max_iter",
+    counted=("max_iter",),
     not_stopping=_not_stopping,
     boosts=_boosts,
 )
 ITERATIVE = Family(
-    _iterates, _iterations, counted="max_iter", not_stopping=_not_stopping, boosts=_boosts
+    _iterates, _iterations, counted=("max_iter",), not_stopping=_not_stopping, boosts=_boosts
 )
