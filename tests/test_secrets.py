@@ -49,6 +49,11 @@ HIDDEN = [
     f"./train --api-key '{SECRET} too' --lr 0.1",
     f"./train --api-key={SECRET} --lr 0.1",
     f"./train -password {SECRET}",
+    f"Command '['./train', '--api-key', '{SECRET}', '--lr', '1']' returned non-zero status 1.",
+    f'["--token","{SECRET}"]',
+    f"credentials={{'user': 'me', 'word': ['{SECRET}', ')']}}, lr=0.1",
+    f"password=(a){SECRET}",
+    f"api_keys: ['{SECRET}', '{SECRET}",
     f"https://me:{SECRET}@host/path",
     f"postgresql+psycopg2://me:{SECRET}@host:5432/db",
     f"redis://:{SECRET}@host",
@@ -97,6 +102,9 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
         "a://b:" * 10_000,
         "key : " * 10_000,
         "password=\\" * 6_000,
+        "key=[" * 10_000,
+        "key=['" * 10_000,
+        "key=(" + "'\\" * 20_000,
     ],
     ids=lambda text: text[:12],
 )
@@ -322,7 +330,8 @@ def test_a_script_is_told_that_a_secret_has_changed(
     def begun(*words: str) -> Any:
         monkeypatch.setattr(sys, "argv", ["tune.py", *words])
         space = {"x": Uniform(0, 1)}
-        return search(halved, space, arms=4, budget=16, journal=tmp_path / "j.jsonl")
+        path = tmp_path / "j.jsonl"
+        return search(halved, space, arms=4, budget=16, journal=path, checkpoints=False)
 
     digest = begun("--api-key", SECRET, "--workers", "2").digest
     assert SECRET not in (tmp_path / "j.jsonl").read_text()
@@ -360,10 +369,12 @@ def test_a_rescued_journal_is_its_users_alone_whatever_the_umask(
         if isinstance(event, Loss):
             path.unlink(missing_ok=True)
 
+    space = {"x": Uniform(0, 1)}
+    numbers: dict[str, Any] = {"arms": 2, "budget": 8, "checkpoints": False}
     before = os.umask(mask)
     try:
         with pytest.raises(JournalNotWritten) as lost:
-            search(halved, {"x": Uniform(0, 1)}, arms=2, budget=8, journal=path, on_event=remove)
+            search(halved, space, journal=path, on_event=remove, **numbers)
     finally:
         os.umask(before)
     assert stat.S_IMODE(lost.value.rescued.stat().st_mode) == 0o600

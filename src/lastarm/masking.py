@@ -40,7 +40,8 @@ _HARMLESS = re.compile(
 # What stands before a secret: an option, a variable, or the scheme of an address. A variable is
 # looked for from the word on, because its name may begin with anything.
 _BEFORE = re.compile(
-    rf"(?<![\w-])(?P<option>--?(?=[\w.-]{{0,60}}?{_WORD})[\w.-]{{1,80}})['\"]?[ ]+(?!--)(?=\S)"
+    rf"(?<![\w-])(?P<option>--?(?=[\w.-]{{0,60}}?{_WORD})[\w.-]{{1,80}})"
+    r"""(?:['"]?[ ]+|['"],[ ]*)(?!--)(?=\S)"""
     rf"|(?P<variable>{_WORD}[\w.-]{{0,60}})"
     r"""[\\"'\]]{0,4}[ \t]{0,3}(?:=>|=|:)[ \t]{0,3}(?=\S)"""
     r"|\w://(?=[^\s/:@]*:[^\s/]*@)",
@@ -48,9 +49,14 @@ _BEFORE = re.compile(
 )
 # A quote that is never closed is in a text that was cut off.
 _QUOTED = re.compile(
-    r"""[bruf]{0,2}(?:'(?:[^'\\]|\\.)*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z))""", re.IGNORECASE
+    r"""[bruf]{0,2}(?:'(?:[^'\\]|\\(?s:.)?)*(?:'|\Z)|"(?:[^"\\]|\\(?s:.)?)*(?:"|\Z))""",
+    re.IGNORECASE,
 )
 _BARE = re.compile(r"(?:(?:bearer|basic|token)[ ]+)?\S+", re.IGNORECASE)
+_BRACKET = re.compile(
+    r"""[()\[\]{}\n]|'(?:[^'\\\n]|\\.?)*(?:'|(?=\n)|\Z)|"(?:[^"\\\n]|\\.?)*(?:"|(?=\n)|\Z)"""
+)
+_MORE = re.compile(r"""[^\s,;:.)\]}'"]\S*""")
 _USER = re.compile(r"[^\s/]*(?=@)")
 _NAME_AND_VALUE = re.compile(r"([-+]{0,2}[\w./-]+)=(.+)", re.DOTALL)
 _HASHED = re.compile(r"\*\*\*([0-9a-f]{16}):([0-9a-f]{32})")
@@ -152,11 +158,16 @@ def is_same(written: Any, now: Any) -> bool:
         return bool(written == now)
     # The rule may be another one day, so the written word says where its secrets are.
     around = re.split(_HASHED.pattern.replace("(", "(?:"), written)
-    found = re.fullmatch("(.*?)".join(map(re.escape, around)), now, re.DOTALL)
-    return found is not None and all(
-        _hash(secret, salt) == digest
-        for secret, (salt, digest) in zip(found.groups(), _HASHED.findall(written), strict=True)
-    )
+    first, last = around[0], around[-1]
+    at, ends = len(first), len(now) - len(last)
+    if len(around) == 1 or ends < at or not (now.startswith(first) and now.endswith(last)):
+        return False
+    for (salt, digest), after in zip(_HASHED.findall(written), [*around[1:-1], None], strict=True):
+        end = ends if after is None else now.find(after, at, ends)
+        if end < at or _hash(now[at:end], salt) != digest:
+            return False
+        at = end + len(after or "")
+    return True
 
 
 def _is_secret(name: Any, value: Any) -> bool:
@@ -177,9 +188,24 @@ def _secret(text: str, at: int, *, in_address: bool) -> str:
     found = (_USER if in_address else _QUOTED).match(text, at)
     if found:
         return found[0]
+    if text[at] in "([{" and not in_address:
+        return _bracketed(text, at)
     bare = _BARE.match(text, at)
     assert bare, "it does not begin with a space"
     return bare[0].rstrip(",;:.)]}'\"") or bare[0]
+
+
+def _bracketed(text: str, at: int) -> str:
+    """A list, tuple or dict at this place of a text; to the end of its line if it has no end."""
+    depth = 0
+    for found in _BRACKET.finditer(text, at):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            more = _MORE.match(text, found.end())  # it was a password that begins with a bracket
+            return text[at : more.end() if more else found.end()]
+        if found[0] == "\n":
+            break
+    return text[at:].partition("\n")[0]
 
 
 def _hash(secret: str, salt: str) -> str:
