@@ -411,6 +411,7 @@ def test_a_process_that_has_the_number_of_a_dead_writer_holds_nothing(tmp_path: 
         f"process 99999999 on {platform.node()}\nanother-start/pid:[1] 5",
         "",
     ],
+    ids=["0.1", "another machine", "another start", "a dead process", "empty"],
 )
 def test_of_a_writer_that_cannot_be_asked_the_lock_tells(tmp_path: Path, note: str) -> None:
     path, beside = tmp_path / "search.jsonl", tmp_path / "search.jsonl.lock"
