@@ -127,7 +127,7 @@ PLANTED: tuple[Planted, ...] = (
             mutated,
             StateFolder,
             "write",
-            "raise CheckpointNotWritten(file, error) from error",
+            "raise not_written(file, error) from error",
             "return None",
         ),
         REFUSALS,
