@@ -571,13 +571,11 @@ def test_the_best_ever_seen_is_recommended_across_stretches(place: Path) -> None
 
 def test_progress_is_of_the_larger_budget(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    drawn: list[dict[str, Any]] = []
-    watch = progress._Watch(
-        SuccessiveHalving(8, 48), LIMITS, Timesheet(1), lambda **fields: drawn.append(fields)
-    )
+    drawn: list[progress.Told] = []
+    watch = progress._Watch(SuccessiveHalving(8, 48), LIMITS, Timesheet(1), drawn.append)
     for budget in (48, 192):
         result = played(place / "j.jsonl", budget)
     for event in read(place / "j.jsonl"):
         watch(event)
-    assert (drawn[0]["total"], drawn[-1]["total"]) == (48, 192)
-    assert drawn[-1]["completed"] == result.spent.pulls
+    assert (drawn[0].budget, drawn[-1].budget) == (48, 192)
+    assert drawn[-1].pulls == result.spent.pulls

@@ -2,19 +2,23 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from lastarm import Batched, Choice, Result, Serial, Simulated, SuccessiveHalving, Uniform, search
 from lastarm.errors import ImpossibleValue
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Work
 from lastarm.journal import read
 from lastarm.ledger.utilisation import Timesheet, Utilisation
+from lastarm.report import progress
 from lastarm.trainers import Config
 from tests.refusals import raised
 
@@ -116,11 +120,19 @@ def script(progress: str, workers: int = 1) -> str:
     ("wanted", "shown", "workers"), [("None", True, 1), ("False", False, 1), ("None", True, 2)]
 )
 def test_progress_is_shown_on_a_terminal(wanted: str, shown: bool, workers: int) -> None:
+    text = on_a_terminal(script(wanted, workers), columns=200)
+    for part in ("successive-halving: rung", "arms to", "/96", "left", "lowest loss", "x="):
+        assert (part in text) == shown
+    assert ("workers busy" in text) == (workers > 1), "one alone is always busy"
+
+
+def on_a_terminal(code: str, columns: int) -> str:
+    """What is written to standard error, if that is a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", script(wanted, workers)],
+        [sys.executable, "-c", code],
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": f"{columns}"},
     ) as process:
         os.close(theirs)
         written = b""
@@ -131,10 +143,73 @@ def test_progress_is_shown_on_a_terminal(wanted: str, shown: bool, workers: int)
             pass
         os.close(ours)
     assert process.returncode == 0
-    text = written.decode(errors="replace")
-    for part in ("successive-halving: rung", "arms to", "/96", "left", "lowest loss", "x="):
-        assert (part in text) == shown
-    assert ("workers busy" in text) == (workers > 1), "one alone is always busy"
+    return written.decode(errors="replace")
+
+
+def test_at_80_columns_it_keeps_bar_count_and_time_left() -> None:
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(script("None"), columns=80))
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", text) if "left" in line]
+    assert lines
+    for line in lines:
+        assert len(line) <= 80
+        assert re.search(r"[━╸╺]{10} +\d+/96 pulls, \d+:\d\d:\d\d left", line)
+
+
+@pytest.mark.parametrize("width", range(0, 200, 7))
+@pytest.mark.parametrize("busy", ["", "97 %"])
+def test_the_settings_are_shortened_first(width: int, busy: str) -> None:
+    settings = "learning_rate=0.00123, größe ★=0.125, 学習率=0.25"
+    told = progress.Told(
+        "horizon-halving", "rung 3", "16 arms", "24", 96, 3840, "0:01:00", "0.25", busy, settings
+    )
+    before, after = told.fitted(width)
+    assert cell_len(before) + cell_len(after) <= width
+    whole = f" ({settings})" in after
+    assert ("horizon-halving" in before) <= ("(" in after)
+    assert ("rung" in before) <= ("loss" in after)
+    assert whole or "(" not in after or after.endswith("…)")
+    if width > 160:
+        assert (whole, busy in after) == (True, True)
+
+
+def steady(config: Config) -> Iterator[float]:
+    while True:
+        yield 0.125 + config["learning_rate"]
+
+
+class Kernel:
+    """A shell and displays as IPython documents them."""
+
+    def __init__(self) -> None:
+        self.drawn: list[dict[str, str]] = []
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        self.drawn.append(data)
+        return SimpleNamespace(update=lambda data, raw: self.drawn.append(data))
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_notebook_shows_progress_without_being_asked(
+    kernel: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    front = Kernel()
+    shell = SimpleNamespace(kernel=front) if kernel else SimpleNamespace()  # as in a terminal
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=front.display))
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    space = {"learning_rate": Uniform(0, 1), "<b>": Uniform(0, 1)}
+    search(steady, space, policy=SuccessiveHalving(8, 96))
+    search(steady, space, policy=SuccessiveHalving(8, 96), progress=False)
+    assert bool(front.drawn) == kernel
+    if kernel:
+        first, *lines, last = front.drawn
+        assert set(first.values()) == set(last.values()) == {""}, "it is wiped away"
+        assert all("/96 pulls" in line["text/plain"] for line in lines)
+        assert "96/96 pulls" in lines[-1]["text/html"]
+        assert "<b>" not in lines[-1]["text/html"]
+    assert capsys.readouterr().err == ""
 
 
 def test_progress_is_silent_elsewhere() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from lastarm import LogUniform, SuccessiveHalving, search
-from lastarm.cli import main
+from lastarm.cli import display, main
 from lastarm.events import Failure, Loss, Opened
 from lastarm.journal import read
 
@@ -437,6 +438,23 @@ def test_a_program_has_the_users_environment_and_leaves_nothing_running(
     assert found["repeated"] == 0
     assert len(sleepers()) == 14
     assert not any(map(alive, sleepers()))
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 120])
+def test_show_splits_no_name_of_a_setting(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["learning_rate_init", "model__momentum", "größe ★", "batch", "step"]
+    space = {name: LogUniform(0.01, 1) for name in names}
+    trainer: Any = lambda config, state, pulls: config["step"] / pulls, lambda state: state
+    search(trainer, space, policy=SuccessiveHalving(8, 48), journal="wide.jsonl")
+    monkeypatch.setattr(display.console, "_width", width)
+    assert run("show", "wide.jsonl", "--top", "3") == 0
+    printed = capsys.readouterr().out
+    for heading in (*names, "arm", "pulls", "loss", "brought to", "lowest loss", "median loss"):
+        assert heading in printed
+    assert "…" not in printed
+    assert max(map(cell_len, printed.splitlines())) <= width
 
 
 def test_show_of_what_is_not_a_journal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ from lastarm.other_tools import refuse_unknown
 from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy
 from lastarm.policy import fresh as unasked
+from lastarm.report.notebook import in_notebook
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.asides import Asides
@@ -143,8 +144,8 @@ def search(
         recommends the best state that was observed of any arm, for arms that overfit.
     :param on_event: called with every event as it counts; on resuming, also with earlier events.
         If it has a `close`, as a logger has, that is called when the search ends.
-    :param progress: whether to show progress on standard error. Left out, it is shown on a
-        terminal.
+    :param progress: whether to show progress on standard error, or below a notebook's cell. Left
+        out, it is shown on a terminal and in a notebook.
     :param others: there are none. What other tools have, such as `n_trials`, is refused with
         lastarm's name for it.
     :returns: the recommended arm, its config and state, and what finding it took.
@@ -309,7 +310,8 @@ def _begin(
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
-    if (sys.stderr and sys.stderr.isatty()) if progress is None else progress:
+    seen = (sys.stderr and sys.stderr.isatty()) or in_notebook()
+    if seen if progress is None else progress:
         display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
         watchers.append(stack.enter_context(display.shown(policy, prepared.configs, sheet)))
     return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, isfinite
 from statistics import median
 from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from lastarm.cli import ending
 from lastarm.plain import finite, printable, readable
@@ -35,6 +37,8 @@ plain = printable  # texts of others go to the terminal through this
 note = ending.note  # on standard error, beside the answer
 
 MOST_ROWS = 30
+BETWEEN = 3  # characters between two columns
+WIDEST_VALUE = 32  # characters, before a value takes a second line
 
 
 def table(*headings: str, title: str | None = None, no_wrap: bool = False) -> Table:
@@ -45,30 +49,65 @@ def table(*headings: str, title: str | None = None, no_wrap: bool = False) -> Ta
     return made
 
 
-def rungs(result: Result, number: Callable[[int], int] = int) -> Table:
+def side_by_side(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
+    """Rows of texts under their headings, in as many tables as it takes to split no heading.
+
+    Each table begins with the first column. A value may take several lines, because a number that
+    is cut off is another number.
+    """
+    first, *widths = (
+        max(cell_len(heading), *(min(cell_len(row[at]), WIDEST_VALUE) for row in rows), 1)
+        for at, heading in enumerate(headings)
+    )
+    most = console.width - first - 2 * BETWEEN - 1
+    parts: list[list[int]] = [[]]  # which columns are in which table
+    room = most
+    for at, width in enumerate(widths, start=1):
+        if parts[-1] and width > room:
+            parts.append([])
+            room = most
+        parts[-1].append(at)
+        room -= width + BETWEEN
+    made = []
+    for part in parts:
+        shown = table(headings[0], no_wrap=True)
+        for at in part:
+            heading = Text(headings[at], overflow="ellipsis", no_wrap=True)
+            width = max(1, min(widths[at - 1], most))
+            shown.add_column(heading, justify="right", overflow="fold", width=width)
+        for row in rows:
+            shown.add_row(escape(row[0]), *(escape(row[at]) for at in part))
+        made.append(shown)
+    return made
+
+
+def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
     """What was seen at each level; `number` gives the number by which the user knows an arm."""
     levels: dict[int, dict[int, float]] = {}
     for arm, curve in result.curves.items():
         for upto, loss in curve:
             levels.setdefault(upto, {})[arm] = loss
 
-    shown = table("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged")
+    headings = ("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged")
+    rows = []
     for row, (upto, losses) in enumerate(sorted(levels.items())):
         if len(levels) > MOST_ROWS and MOST_ROWS // 2 <= row < len(levels) - MOST_ROWS // 2:
             if row == MOST_ROWS // 2:
-                shown.add_row(*"…" * 6)
+                rows.append(("…",) * 6)
             continue
         finite = {arm: loss for arm, loss in losses.items() if isfinite(loss)}
         best = min(finite, key=lambda arm: (finite[arm], arm), default=None)
-        shown.add_row(
-            f"{upto:,}",
-            f"{len(losses):,}",
-            "" if best is None else f"{finite[best]:.6g}",
-            "" if best is None else f"{number(best)}",
-            f"{median(finite.values()):.6g}" if finite else "",
-            f"{len(losses) - len(finite):,}" if len(finite) < len(losses) else "",
+        rows.append(
+            (
+                f"{upto:,}",
+                f"{len(losses):,}",
+                "" if best is None else f"{finite[best]:.6g}",
+                "" if best is None else f"{number(best)}",
+                f"{median(finite.values()):.6g}" if finite else "",
+                f"{len(losses) - len(finite):,}" if len(finite) < len(losses) else "",
+            )
         )
-    return shown
+    return Group(*side_by_side(headings, rows))
 
 
 def answer(result: Result, number: Callable[[int], int] = int, longest: float = inf) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -113,9 +112,9 @@ def _page(path: Path, events: list[Event], top: int, *, watched: bool) -> Render
     lost = f" and at most {spent.repeated:,} trained again" if spent.repeated else " none repeated"
     parts: list[RenderableType] = [
         Text(f"{name}, {clean(settings)}, seed={opened.seed}: {state}"),
-        *([_by_stretch(result)] if len(result.stretches) > 1 else []),
+        *(_by_stretch(result) if len(result.stretches) > 1 else []),
         display.rungs(result),
-        _arms(result, top),
+        *_arms(result, top),
         Text(
             f"{spent.pulls:,} pulls,{lost}; {counted(spent.observations, 'look')}; "
             f"{spent.train_seconds:,.4g} s training, {spent.loss_seconds:,.4g} s looking."
@@ -180,7 +179,7 @@ def _seals(opened: Opened, events: list[Event]) -> dict[str, Any]:
     return {"seal": seals.rule.value, "states_without_seal": seals.of_states(events).foreign}
 
 
-def _arms(result: Result, top: int) -> Table:
+def _arms(result: Result, top: int) -> list[Table]:
     ranked = sorted(
         (arm for arm in result.curves if arm not in result.failures),
         key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
@@ -188,36 +187,41 @@ def _arms(result: Result, top: int) -> Table:
     best, some = ranked[:top], ranked[:MOST_LOOKED_AT]  # others may have other settings
     every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
-    table = display.table("arm", "pulls", "loss", no_wrap=True)
-    for name in names:  # a number that is cut off is another number
-        table.add_column(escape(clean(name, MOST_SIGNS)), justify="right", overflow="fold")
-    if len(every) > len(names):
-        table.caption = f"and {len(every) - len(names):,} more settings: see --json"
+    rows = []
     for arm in best:
         upto, loss = result.curves[arm][-1]
         values = [result.configs[arm].get(name, "") for name in names]
         shown = [f"{value:.4g}" if isinstance(value, float) else f"{value}" for value in values]
-        table.add_row(
-            f"{arm}" + (" ★" if arm == result.arm else ""),
-            f"{upto:,}",
-            f"{loss:.6g}",
-            *(escape(clean(value, MOST_SIGNS)) for value in shown),
+        star = " ★" if arm == result.arm else ""
+        rows.append(
+            [
+                f"{arm}{star}",
+                f"{upto:,}",
+                f"{loss:.6g}",
+                *(clean(one, MOST_SIGNS) for one in shown),
+            ]
         )
-    return table
+    settings = [clean(name, MOST_SIGNS) for name in names]
+    tables = display.side_by_side(["arm", "pulls", "loss", *settings], rows)
+    if len(every) > len(names):
+        tables[-1].caption = f"and {len(every) - len(names):,} more settings: see --json"
+    return tables
 
 
-def _by_stretch(result: Result) -> Table:
+def _by_stretch(result: Result) -> list[Table]:
     """The stretches of a search that was extended, for people."""
-    headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
-    table = display.table(*headings)
+    rows = []
     for row in result.by_stretch():
         losses = (row["loss"], row["test_loss"])
-        table.add_row(
-            f"{row['budget']:,}",
-            f"{row['pulls']:,}",
-            f"{row['observations']:,}",
-            f"arm {row['arm']}" if row["complete"] else "not closed",
-            f"{row['level']:,}" if row["complete"] else "",
-            *("" if loss is None else f"{loss:.6g}" for loss in losses),
+        rows.append(
+            [
+                f"{row['budget']:,}",
+                f"{row['pulls']:,}",
+                f"{row['observations']:,}",
+                f"arm {row['arm']}" if row["complete"] else "not closed",
+                f"{row['level']:,}" if row["complete"] else "",
+                *("" if loss is None else f"{loss:.6g}" for loss in losses),
+            ]
         )
-    return table
+    headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
+    return display.side_by_side(headings, rows)

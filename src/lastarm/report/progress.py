@@ -8,20 +8,90 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf, isfinite
 from time import monotonic
-from typing import Any
+from typing import NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.plain import printable
+from lastarm.plain import counted, printable
 from lastarm.policy import Policy
+from lastarm.report.notebook import below_the_cell, in_notebook
 from lastarm.trainers import Config
 
 EVERY = 0.1  # seconds between two drawings
+WIDE, BAR = 100, 20  # characters of a wide terminal, and of the bar in it
+LONGEST_COUNT = "{0}/{0} pulls, 0:00:00 left  "
+LEAST, MOST_SIGNS = 8, 80  # characters of settings that are worth showing, and at most
+NOTEBOOK = 100  # characters, beside the bar and the count
+
+
+class Told(NamedTuple):
+    """What is told of a search while it goes on."""
+
+    policy: str
+    rung: str
+    arms: str
+    level: str
+    pulls: int
+    budget: int
+    left: str = ""
+    loss: str = ""
+    busy: str = ""
+    settings: str = ""
+
+    @property
+    def counted(self) -> str:
+        """The pulls of the budget, and the time left."""
+        figures = f"{self.pulls:>{len(f'{self.budget}')}}/{self.budget} pulls"
+        return figures + (f", {self.left} left" if self.left else "")
+
+    def fitted(self, width: int) -> tuple[str, str]:
+        """What stands before and after the bar and the count, which leave `width` characters.
+
+        The settings are cut off first. Then the other parts are left out, until all of them fit.
+
+        >>> told = Told("asha", "rung 2", "9 arms", "27", 5, 99, "0:01:00", "0.25", "", "lr=0.1")
+        >>> told.fitted(90)
+        ('asha: rung 2, 9 arms to 27', ', lowest loss 0.25 (lr=0.1)')
+        >>> told.fitted(36)
+        ('rung 2, 9 arms', ', loss 0.25 (lr=0.1)')
+        >>> told.fitted(5)
+        ('', '')
+        """
+        loss = self.loss and f", loss {self.loss}"
+        busy = self.busy and f", workers busy {self.busy}"
+        long = loss.replace("loss", "lowest loss", 1) + busy
+        least = min(LEAST, cell_len(self.settings))
+        for before, after in (
+            (f"{self.policy}: {self.rung}, {self.arms} to {self.level}", long),
+            (f"{self.rung}, {self.arms}", long),
+            (f"{self.rung}, {self.arms}", loss + busy),
+            (f"{self.rung}, {self.arms}", loss),
+            (self.rung, loss),
+        ):
+            room = width - cell_len(before) - cell_len(after) - 4  # a space before, and brackets
+            if room >= least:
+                settings = self.settings and f" ({_cut(self.settings, room)})"
+                return before, after + settings
+        fitting = [after for after in (long, loss) if cell_len(after) <= width]
+        return "", fitting[0] if fitting else ""
+
+
+def _cut(text: str, width: int) -> str:
+    """The text, or as much of it as there is room for."""
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+
+
+class _Terminal(Console):
+    """Standard error. If it is closed meanwhile, nothing more is drawn, and the search goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Do without."""
+        self.quiet = True
 
 
 @contextmanager
@@ -31,18 +101,40 @@ def shown(
     """Draw the rung, the arms left in it, pulls of the budget, the best so far and the time left.
 
     For several workers it also says how busy they are, from `sheet`. It is drawn on standard
-    error, and wiped away at the end.
+    error, or below the cell of a notebook, and wiped away at the end.
     """
+    if in_notebook():
+        with below_the_cell() as line:
+            yield _Watch(policy, configs, sheet, lambda told: line(*_for_notebook(told)))
+        return
+    console = _Terminal(stderr=True, highlight=False)
+    most = BAR if console.width >= WIDE else BAR // 2
+    bar_width = max(4, min(most, console.width - cell_len(LONGEST_COUNT.format(policy.budget))))
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("pulls{task.fields[left]}{task.fields[busy]}{task.fields[best]}"),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=bar_width),
+        TextColumn("{task.fields[count]}", markup=False),
     )
-    console = Console(stderr=True, highlight=False)
+
+    def draw(told: Told) -> None:
+        before, after = told.fitted(console.width - bar_width - cell_len(told.counted) - 2)
+        bar.update(
+            task,
+            completed=told.pulls,
+            total=told.budget,
+            description=before,
+            count=told.counted + after,
+        )
+
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(policy.name, total=policy.budget, left="", busy="", best="")
-        yield _Watch(policy, configs, sheet, lambda **fields: bar.update(task, **fields))
+        task = bar.add_task(policy.name, total=policy.budget, count="")
+        yield _Watch(policy, configs, sheet, draw)
+
+
+def _for_notebook(told: Told) -> tuple[float, str, str]:
+    """The share that is done, and what stands before and after the bar: a cell is wide."""
+    before, after = told.fitted(NOTEBOOK)
+    return told.pulls / told.budget, before, f"{told.counted}{after}"
 
 
 @dataclass
@@ -52,7 +144,7 @@ class _Watch:
     policy: Policy
     configs: Sequence[Config]
     sheet: Timesheet
-    update: Callable[..., Any]
+    draw: Callable[[Told], object]
     budget: int = field(init=False)
     ledger: Ledger = field(default_factory=Ledger)
     rungs: dict[int, set[int]] = field(default_factory=dict)  # level → arms started for it
@@ -83,28 +175,32 @@ class _Watch:
         number = sorted(self.rungs).index(self.rung) + 1 if self.rungs else 0
         arms = len(self.rungs.get(self.rung, ()))
         used = self.sheet.utilisation
-        self.update(
-            completed=pulls,
-            total=self.budget,
-            description=f"{self.policy.name}: rung {number}, {arms:,} arms to {self.rung:,}",
-            left=self._time_left(now, pulls),
-            busy=f", workers busy {100 * used.share:.0f} %" if used and used.workers > 1 else "",
-            best=self._best_so_far(),
+        self.draw(
+            Told(
+                policy=self.policy.name,
+                rung=f"rung {number}",
+                arms=counted(arms, "arm"),
+                level=f"{self.rung:,}",
+                pulls=pulls,
+                budget=self.budget,
+                left=self._time_left(now, pulls),
+                loss="" if self.best[0] == inf else f"{self.best[0]:.4g}",
+                busy=f"{100 * used.share:.0f} %" if used and used.workers > 1 else "",
+                settings="" if self.best[0] == inf else self._settings(self.best[1]),
+            )
         )
 
     def _time_left(self, now: float, pulls: int) -> str:
         since, before = self.since or (now, pulls)
         if pulls <= before:
             return ""
-        left = timedelta(seconds=round((now - since) * (self.budget - pulls) / (pulls - before)))
-        return f", {left} left"
+        return str(
+            timedelta(seconds=round((now - since) * (self.budget - pulls) / (pulls - before)))
+        )
 
-    def _best_so_far(self) -> str:
-        loss, arm = self.best
-        if loss == inf:
-            return ""
+    def _settings(self, arm: int) -> str:
         settings = ", ".join(
             f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in self.configs[arm].items()
         )
-        return f", lowest loss {loss:.4g} ({escape(printable(settings)[:80])})"
+        return printable(settings)[:MOST_SIGNS]
