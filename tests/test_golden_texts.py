@@ -42,7 +42,7 @@ from lastarm import (
 )
 from lastarm import errors as e
 from lastarm.batched.protocol import SomeFailed
-from lastarm.checkpoints.folder import StateNotRead
+from lastarm.checkpoints.folder import NeedsItsTrainer, StateNotRead
 from lastarm.cli import display, main
 from lastarm.events import Closed, Pull
 from lastarm.journal import read
@@ -106,6 +106,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.TrainerChanged: lambda: e.TrainerChanged(
         JOURNAL, ["train.loss", "train.step"], ["train.step"]
     ),
+    e.StateNotLoaded: lambda: e.StateNotLoaded(3, "its file is missing", "Train it again"),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
     e.OtherSecret: lambda: e.OtherSecret(JOURNAL, ["tune.py", "--api-key", "***"]),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
@@ -131,6 +132,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     NoState: lambda: _trained(Functions(lambda config, state, pulls: None, abs)),
     ProgramFailed: lambda: _trained(Program(["false"])),
     SomeFailed: lambda: SomeFailed({0: ValueError("no")}),
+    NeedsItsTrainer: lambda: NeedsItsTrainer("its trainer has written it by its own `save`"),
     StateNotRead: lambda: StateNotRead("Permission denied"),
     UnsafeArchive: lambda: UnsafeArchive("../outside leads outside"),
 }

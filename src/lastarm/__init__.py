@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     __version__: str
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
+    from lastarm.loading import load
     from lastarm.policies import (
         ASHA,
         EXP3,
@@ -91,6 +92,7 @@ __all__ = [
     "Trainer",
     "Uniform",
     "UniformAllocation",
+    "load",
     "search",
 ]
 
@@ -106,6 +108,7 @@ _HOMES = (
     "samplers",
     "result",
     "searching",
+    "loading",
 )
 
 

@@ -529,6 +529,17 @@ class StatesNotTrusted(LastarmWarning):
         )
 
 
+class StateNotLoaded(LastarmWarning):
+    """The state of the recommended `arm` of a journal is not loaded, so the result has none.
+
+    `why` says what is in the way.
+    """
+
+    def __init__(self, arm: int, why: str, way_out: str) -> None:
+        self.arm, self.why = arm, why
+        super().__init__(f"the state of arm {arm} is not loaded: {why}. {way_out}")
+
+
 class NothingSealed(LastarmWarning):
     """No secret of this user can be kept, so the journal at `path` and its states have no seals.
 

@@ -15,14 +15,14 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from lastarm.errors import listed
+from lastarm.errors import InvalidArgument, listed
 from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import causes
 from lastarm.plain import apart, clean, counted, printable, short
 from lastarm.policy import lowest
-from lastarm.trainers import Config, Maximized
+from lastarm.trainers import Config, Maximized, arm_seed
 
 if TYPE_CHECKING:
     from lastarm.report.figures.plots import Plots
@@ -44,6 +44,29 @@ class Standing(NamedTuple):
     pulls: int
     loss: float
     error: str
+
+
+class Winner(NamedTuple):
+    """What trained the recommended arm: its trainer and its seed.
+
+    If the trainer has its own `save`, there is also the `state` that this takes, if it is known.
+    """
+
+    trainer: Any
+    seed: int
+    state: Any
+
+    @classmethod
+    def of(cls, trainer: Any, state: Any, seed: int, found: Pull) -> Self:
+        """That of the arm that was found in a search with this seed."""
+        own = state if hasattr(trainer, "save") else None
+        return cls(trainer, arm_seed(seed, found.arm), own)
+
+
+def unwrapped(trainer: Any, state: Any) -> Any:
+    """The user's part of a state; None stays None."""
+    unwraps = state is not None and hasattr(trainer, "unwrap")
+    return trainer.unwrap(state) if unwraps else state
 
 
 @dataclass(frozen=True)
@@ -92,6 +115,9 @@ class Result:
     """Whether losses are the negatives of what the trainer gave."""
     state: Any = field(repr=False, default=None)
     """The trained state of the recommended arm, or None where it is not at hand."""
+    winner: Winner | None = field(repr=False, compare=False, default=None)
+    """What trained the recommended arm, or None where it is not at hand. It is not pickled with a
+    result, because a trainer may hold all data."""
     stopped_by: int | Literal["seconds"] | None = None
     """What stopped the search: the number of a signal, or "seconds" if its time was over."""
     journal: str | None = None
@@ -114,7 +140,8 @@ class Result:
     def of(cls, events: Iterable[Event], *, journal: str | None = None) -> Self:
         """The result that the events of a journal tell. Nothing in them is executed or loaded.
 
-        While the search has not ended, the recommendation is the arm with the lowest latest loss.
+        While the search has not ended, the recommendation is the arm with the lowest latest loss;
+        with recommend="best", the best state that was seen.
 
         :param events: all events in their order, as `lastarm.journal.read` gives them.
         :param journal: the path of the journal that they are from.
@@ -138,6 +165,8 @@ class Result:
             closed = None  # the search has not ended, or lastarm did not write this journal
             arm = lowest({arm: loss for arm, (_, loss) in latest.items()})
             found = None if arm is None else Pull(arm, latest[arm][0])
+            if opened.policy.get("recommend") == "best":
+                found = ledger.best()
         configs: dict[int, Config] = {
             event.arm: event.config
             for event in events
@@ -210,6 +239,37 @@ class Result:
         if not isinstance(arms, int) or self.policy.get("open_ended"):
             return 0
         return max(0, arms - len(self.curves.keys() | self.failures.keys()))
+
+    def refit(self) -> Any:
+        """A model with the recommended config that has learnt from all rows, also VAL and TEST.
+
+        It has as many pulls as the recommended arm had at its `level`, and is the same every time.
+        With folds, this is the one model to use: the `state` has a model for each fold. The
+        trainer must be an `Estimator`, or have an `on_all_rows` of its own.
+
+        :returns: the fitted estimator.
+        :raises InvalidArgument: if there is no such trainer, or no arm is recommended.
+        """
+        if self.arm is None:
+            raise InvalidArgument("no arm is recommended yet, so there is none to train.")
+        if self.winner is None:
+            raise InvalidArgument(
+                "this result is without its trainer, which has the rows to learn from. Use "
+                f"lastarm.load({self.journal or 'JOURNAL'!r}, trainer=…), with the trainer of the "
+                "search."
+            )
+        trainer, seed, _ = self.winner
+        if not hasattr(trainer, "on_all_rows"):
+            own = trainer.trainer if isinstance(trainer, Maximized) else trainer
+            raise InvalidArgument(
+                f"{type(own).__qualname__} cannot train a model on all rows, because it has no "
+                "on_all_rows(config, seed, pulls). Use an Estimator, give the trainer such a "
+                "method, or train a model with `result.config` yourself."
+            )
+        return trainer.on_all_rows(self.config, seed, self.level)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "winner": None}
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as one flat object, as the command prints it."""

@@ -43,7 +43,7 @@ from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy
 from lastarm.policy import fresh as unasked
 from lastarm.report.notebook import in_notebook
-from lastarm.result import Result
+from lastarm.result import Result, Winner, unwrapped
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
@@ -368,7 +368,8 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         policy=described_policy(policy, prepared.recommend, prepared.sampler),
         space=domains(prepared.space),
         maximized=prepared.maximize,
-        state=trainer.unwrap(state) if state is not None and hasattr(trainer, "unwrap") else state,
+        state=unwrapped(trainer, state),
+        winner=Winner.of(trainer, state, prepared.seed, found) if found else None,
         stopped_by=_stopped_by(policy, begun.stop),
         journal=path,
         nothing_trained=all_was_there,
@@ -438,14 +439,7 @@ def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
         return None
     if recommend == "latest":
         return Pull(policy.recommendation, upto=ledger.curves[policy.recommendation][-1][0])
-    out = ledger.causes()
-    _, arm, upto = min(
-        (loss, arm, upto)
-        for arm, curve in ledger.curves.items()
-        if arm not in out
-        for upto, loss in curve
-    )
-    return Pull(arm, upto)
+    return ledger.best()
 
 
 def _stopped_by(policy: Policy, stop: Stop) -> int | Literal["seconds"] | None:

@@ -40,6 +40,8 @@ class Single:
         self.restores = bool(getattr(batched, "restores", False))
         if hasattr(batched, "tests"):
             self.test = self._test  # without test losses there is no such method
+        if hasattr(batched, "on_all_rows"):
+            self.on_all_rows = batched.on_all_rows
 
     def start(self, config: Config, seed: int) -> Any:
         """An arm, taken out of a batch of one."""

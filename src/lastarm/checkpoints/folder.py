@@ -9,7 +9,7 @@ import platform
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,11 +25,16 @@ from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
 from lastarm.temporary import REFUSED, VANISHED
 
+MAIN = "__main__"
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
 
 
 class StateNotRead(LastarmError):
     """A state could not be read in order to be saved. That arm has failed."""
+
+
+class NeedsItsTrainer(CheckpointLost):
+    """The trainer has written the state by its own `save`, so only its `load` can read it."""
 
 
 class StateFolder:
@@ -42,18 +47,27 @@ class StateFolder:
       end with this process and are as safe as memory: a digest would more than double the cost
     - `only_writes`: whether `save` leaves it to another process to make the files durable. That
       takes longer than writing, and a worker can train meanwhile
+    - `imported_as`: the module that the script of the search is here, if it is imported and not
+      run. Classes of the script are then looked for in it, too
 
     `refusal` says why the last state that could not be written could not.
     """
 
     def __init__(
-        self, path: Path, trainer: Any, *, durable: bool, only_writes: bool = False
+        self,
+        path: Path,
+        trainer: Any,
+        *,
+        durable: bool,
+        only_writes: bool = False,
+        imported_as: str = MAIN,
     ) -> None:
         self.path = path
         self._trainer = trainer
         self.durable = durable
         self._only_writes = only_writes
         self.refusal = ""
+        self._imported_as = imported_as
         self._named = False  # whether the name of the folder itself is known to be durable
 
     def file(self, pull: Pull) -> Path:
@@ -172,13 +186,15 @@ class StateFolder:
                     raise CheckpointLost("others may have written to it")
                 if (self._digest(own), status.st_size) != (saved.digest, saved.size):
                     raise CheckpointLost("it is not what was saved")
-                if hasattr(self._trainer, "save"):
-                    # It opens the file once more, by its name, which must lead to the same.
-                    if not is_ours(folder.status):
-                        raise CheckpointLost("others may write to its folder")
-                    return self._trainer.load(folder.path_of(file.name))
                 own.seek(0)
-                return _unpickled(own)
+                if sizes := _sizes(own, status.st_size):
+                    return _unpickled(own, *sizes, self._imported_as)
+                if not hasattr(self._trainer, "save"):
+                    raise NeedsItsTrainer("its trainer has written it by its own `save`")
+                # It opens the file once more, by its name, which must lead to the same.
+                if not is_ours(folder.status):
+                    raise CheckpointLost("others may write to its folder")
+                return self._trainer.load(folder.path_of(file.name))
         except (CheckpointLost, KeyboardInterrupt, TemporaryNotWritten):
             raise
         except BaseException as error:  # it can be trained again
@@ -217,10 +233,47 @@ def _created(path: Path) -> IO[bytes]:
             make_folder(path.parent)
 
 
-def _unpickled(file: IO[bytes]) -> Any:
-    length, sizes = pickle.load(file)
-    rest = file.read(length)
-    return pickle.loads(rest, buffers=(_buffer(file, n, readonly) for n, readonly in sizes))
+class _OnlyPlainData(pickle.Unpickler):
+    """Reads numbers and lists, and neither finds nor runs anything."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is not plain data")
+
+
+class _OfAScript(pickle.Unpickler):
+    """Finds classes of the script that was run, also where it is imported as a module."""
+
+    imported_as = MAIN
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except AttributeError:
+            if module == MAIN:
+                with suppress(AttributeError):
+                    return super().find_class(self.imported_as, name)
+            raise
+
+
+def _sizes(file: IO[bytes], size: int) -> tuple[int, list[tuple[int, bool]]] | None:
+    """How long the pickle and the arrays after it are; None if the trainer wrote the file."""
+    try:
+        length, arrays = _OnlyPlainData(file).load()
+        if file.tell() + length + sum(nbytes for nbytes, _ in arrays) == size:
+            return length, arrays
+    except Exception:  # whatever a file of another form leads to
+        pass
+    return None
+
+
+def _unpickled(
+    file: IO[bytes], length: int, arrays: list[tuple[int, bool]], imported_as: str
+) -> Any:
+    rest = BytesIO(file.read(length))
+    buffers = (_buffer(file, nbytes, readonly) for nbytes, readonly in arrays)
+    unpickler = _OfAScript(rest, buffers=buffers)
+    unpickler.imported_as = imported_as
+    return unpickler.load()
 
 
 def _buffer(file: IO[bytes], size: int, readonly: bool) -> bytes | bytearray:

@@ -254,6 +254,23 @@ class Ledger:
         """Why each arm that is out of the race is out."""
         return causes(self.curves, self.failures)
 
+    def best(self) -> Pull | None:
+        """The arm and the level with the lowest loss that was seen of arms that are in the race.
+
+        >>> ledger = Ledger([Loss(Pull(0, 2), 0.25), Loss(Pull(0, 4), 0.5), Loss(Pull(1, 2), 0.5)])
+        >>> ledger.best()
+        Pull(arm=0, upto=2)
+        """
+        out = self.causes()
+        seen = [
+            (loss, arm, upto)
+            for arm, curve in self.curves.items()
+            if arm not in out
+            for upto, loss in curve
+            if isfinite(loss)
+        ]
+        return Pull(*min(seen)[1:]) if seen else None
+
     def digest(self, recommendation: int | None) -> str:
         """The search's answer in one string: the same for any order, workers and times.
 

@@ -26,6 +26,7 @@ class FoldByFold:
         self._trainer = trainer
         self.train_scores = train_scores
         self.start, self.train = trainer.start, trainer.train
+        self.on_all_rows = trainer.on_all_rows
         self.version = trainer.version
 
     def loss(self, state: Trained) -> Mapping[str, float]:

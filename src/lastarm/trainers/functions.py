@@ -85,7 +85,8 @@ class Functions:
     def _test(self, state: FunctionsState) -> Any:
         return self._functions["test"](state.state)
 
-    def unwrap(self, state: FunctionsState) -> Any:
+    @staticmethod
+    def unwrap(state: FunctionsState) -> Any:
         """The state that `train` returned."""
         return state.state
 

@@ -150,7 +150,8 @@ class Generated:
             raise BadYield(full_name(self._function), problem)
         return self._given_test(state.state)
 
-    def unwrap(self, state: Run) -> Any:
+    @staticmethod
+    def unwrap(state: Run) -> Any:
         """The state that was yielded last; None if there were only losses."""
         return state.state
 

@@ -230,7 +230,8 @@ class Program:
             tar.addfile(about, BytesIO(text))
             tar.add(state.path, "state", filter=_portable)
 
-    def load(self, path: Path) -> ArmFolder:
+    @staticmethod
+    def load(path: Path) -> ArmFolder:
         """The arm that was saved, in a new folder."""
         folder = ArmFolder({})
         with tarfile.open(path, "r:") as tar, needing_room(folder.scratch):

@@ -28,6 +28,8 @@ class Trainer(Protocol[State]):
     - `save(state, path)` and `load(path) → state`: for states that cannot be pickled well. The
       path is valid during the call only, and may be another one each time.
     - `unwrap(state)`: the user's part of the state, for the result.
+    - `on_all_rows(config, seed, pulls) → model`: a model that learns from all data, also from what
+      arms are judged by, for `Result.refit`.
     - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.

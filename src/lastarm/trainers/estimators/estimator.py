@@ -58,8 +58,8 @@ class Trained:
         """The fitted estimator, if there are no folds."""
         if len(self.models) > 1:
             raise InvalidArgument(
-                f"there are {len(self.models)} models, one for each fold. Use `models`, or train "
-                "one model on all rows."
+                f"there are {len(self.models)} models, one for each fold. Use `result.refit()`, "
+                "which trains one model on all rows, or `models`."
             )
         return self.models[0]
 
