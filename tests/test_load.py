@@ -1,12 +1,14 @@
 """The winner, later and elsewhere: what `load` reads was searched for by another process."""
 
 import importlib
+import json
 import pickle
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 import lastarm
 from lastarm import Checkpoints, Result, SuccessiveHalving, Uniform, load, search
+from lastarm.cli import main
 from lastarm.errors import InvalidArgument, JournalNotRead, StateNotLoaded
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
@@ -615,3 +618,171 @@ def test_a_trainer_may_have_its_own_way_to_learn_from_all() -> None:
 
     result = search(Whole(), {"limit": Uniform(-0.1, 0.1)}, arms=4, budget=16)
     assert result.refit()[1] == result.loss
+
+
+# --output, for trainers of modules ---------------------------------------------------------------
+
+TUNE = (
+    "tune",
+    "--arms",
+    "8",
+    "--budget",
+    "96",
+    "--param",
+    "x=uniform:0.1:1",
+    "--param",
+    "sizes=4",
+)
+
+
+class Command:
+    """The command, in a folder with the script, and what it says on standard error."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as leaving:
+            main(list(words))
+        printed = self._capsys.readouterr()
+        assert leaving.value.code == code, printed.err
+        self.answer = printed.out
+        return printed.err
+
+
+@pytest.fixture
+def command(
+    script: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("trainer", ["Arrays", "Descends", "generator", "PAIR"])
+def test_the_winner_of_a_module_is_written_as_a_pickle(
+    command: Command, trainer: str, workers: str
+) -> None:
+    command(*TUNE, "--workers", workers, "--json", "--output", "new/won", f"searched:{trainer}")
+    found, state = json.loads(command.answer), pickle.loads(Path("new/won").read_bytes())
+    x = found["config"]["x"] / 2 ** found["level"]
+    match trainer:
+        case "Arrays":
+            assert (state["x"].tolist(), state["y"]) == ([x] * 3, found["level"])
+        case "Descends":
+            assert (state.x, state.y) == (x, found["level"])
+        case "generator":
+            assert state == {"x": x, "sizes": 4}
+        case "PAIR":
+            assert state == x
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_winner_of_a_trainer_with_its_own_form_is_in_that_form(
+    command: Command, script: Any, workers: str
+) -> None:
+    command(*TUNE, "--workers", workers, "--output", "won", "--json", "searched:Saves")
+    net, level = script.Saves().load("won"), json.loads(command.answer)["level"]
+    assert net.y == level
+
+
+def test_the_winner_of_a_module_is_written_on_resuming(command: Command) -> None:
+    command(*TUNE, "--journal", "j.jsonl", "--output", "won", "searched:Arrays")
+    first = pickle.loads(Path("won").read_bytes())
+    command("resume", "j.jsonl", "--output", "again")
+    assert repr(pickle.loads(Path("again").read_bytes())) == repr(first)
+    said = command("resume", "j.jsonl", "--budget", "384")
+    assert "won" in said, "it stays as it is"
+    command("resume", "j.jsonl", "--output", "better")
+    assert pickle.loads(Path("better").read_bytes())["y"] == load("j.jsonl").level != first["y"]
+    assert repr(pickle.loads(Path("won").read_bytes())) == repr(first)
+
+
+def test_an_output_that_cannot_be_is_refused_before_a_module_is_trained(
+    command: Command, tmp_path: Path
+) -> None:
+    Path("taken").write_text("a file")
+    for output in ("taken", "taken/won", "/"):
+        assert output in command(*TUNE, "--output", output, "searched:nothing", code=2)
+    assert Path("taken").read_text() == "a file"
+
+
+MORE = """
+import threading
+from pathlib import Path
+from searched import Arrays
+
+class NotPickled(Arrays):
+    def train(self, state, pulls):
+        return super().train(state, pulls) | {"lock": threading.Lock()}
+
+class Fails(Arrays):
+    def save(self, state, path):
+        raise RuntimeError("no such form")
+    load = None
+
+class WritesNothing(Arrays):
+    def save(self, state, path):
+        pass
+    load = None
+
+class Takes(Arrays):
+    def test(self, state):
+        Path("later").touch()
+        return 1.0
+
+class TakesAndSaves(Takes):
+    def save(self, state, path):
+        Path(path).write_text("saved")
+    load = None
+"""
+
+
+@pytest.mark.parametrize("trainer", ["NotPickled", "Fails", "WritesNothing", "forgets"])
+def test_a_winner_that_cannot_be_written_is_told(command: Command, trainer: str) -> None:
+    Path("more.py").write_text(MORE)
+    module = "searched" if trainer == "forgets" else "more"
+    with changed_modules():
+        said = command(*TUNE, "--json", "--output", "won", f"{module}:{trainer}", code=1)
+    assert "won" in said
+    assert json.loads(command.answer)["complete"], "the answer is printed"
+    assert not Path("won").exists()
+
+
+@pytest.mark.parametrize("trainer", ["Takes", "TakesAndSaves"])
+def test_an_output_that_is_taken_meanwhile_does_not_cost_the_winner(
+    command: Command, trainer: str
+) -> None:
+    Path("more.py").write_text(MORE)
+    with changed_modules():
+        said = command(*TUNE, "--json", "--output", "later/won", f"more:{trainer}", code=2)
+    (kept,) = (Path(word[:-1]) for word in said.split() if "lastarm-winner-" in word)
+    saved = kept.read_bytes()
+    shutil.rmtree(kept.parent)
+    level = json.loads(command.answer)["level"]
+    assert saved == b"saved" if trainer == "TakesAndSaves" else pickle.loads(saved)["y"] == level
+
+
+@contextmanager
+def changed_modules() -> Iterator[None]:
+    """Within, a module of the working folder is imported as it is there."""
+    try:
+        yield
+    finally:
+        sys.modules.pop("more", None)
+
+
+def test_a_search_that_has_ended_says_how_to_have_its_winner(
+    command: Command, copied: Callable[[str], Path]
+) -> None:
+    for name, ended in {"arrays": True, "stopped": False}.items():
+        path = copied(name)
+        command("show", str(path))
+        assert (f"lastarm.load({str(path)!r})" in command.answer.replace("\n", "")) is ended
+    Path("curves.csv").write_text("3,2,1\n4,3,2\n")
+    command("replay", "curves.csv", "--budget", "4", "--journal", "replayed.jsonl")
+    command("show", "replayed.jsonl")
+    assert "lastarm.load" not in command.answer, "no state was trained"

@@ -359,14 +359,17 @@ def test_what_to_do_next() -> None:
         return [step["command"] or step["words"] for step in page["next"]]
 
     assert steps("running") == ["lastarm show 'my search.jsonl' --watch"]
-    assert steps("stopped", "/usr/bin/lastarm", "tune", "train.py") == [
-        "lastarm resume 'my search.jsonl'",
+    command = ("/usr/bin/lastarm", "tune", "train.py")
+    assert steps("stopped", *command) == ["lastarm resume 'my search.jsonl'"]
+    assert steps("complete", *command) == [
+        "lastarm.load('my search.jsonl')",
         "lastarm resume 'my search.jsonl' --budget 16",
     ]
-    begun, further = steps("complete", "tune.py", "--fast")
+    winner, begun, further = steps("complete", "tune.py", "--fast")
+    assert winner == "lastarm.load('my search.jsonl')"
     assert "tune.py --fast in /home/me" in begun
     assert figures(further) == [16]
-    assert len(steps("stopped")) == 3  # how it was begun, how to resume it, how to train further
+    assert len(steps("stopped")) == 2  # how it was begun, and how to resume it
 
 
 def test_a_figure_that_is_maximised_is_explained() -> None:

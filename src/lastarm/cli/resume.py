@@ -34,9 +34,7 @@ COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
     metavar="TOTAL",
     help="Extend the search, also if it has ended, to TOTAL pulls in all.",
 )
-@click.option(
-    "--output", type=click.Path(), help="Copy the winner's {state} there, and to no other place."
-)
+@click.option("--output", type=click.Path(), help="Write the winner there, and to no other place.")
 @json_option
 @click.option(
     "--trust", is_flag=True, help="Run the command even if others may have written the journal."
@@ -116,7 +114,7 @@ def resume(
             raise InvalidArgument.of("--trust-states", True, rule, "Leave it out")
         if output is not None:
             if "output" not in context.params:
-                rule = f"lastarm {words[0]} has no folder to copy"
+                rule = f"lastarm {words[0]} trains nothing that could be written"
                 raise InvalidArgument.of("--output", output, rule, "Leave it out")
             context.params["output"] = output
         elif (given := context.params.get("output")) and Path(given).exists():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -30,6 +28,7 @@ from lastarm.cli.options import (
     trust_states_option,
     whole_option,
 )
+from lastarm.cli.output import require_free, write_winner
 from lastarm.errors import InvalidArgument
 from lastarm.journal import read
 from lastarm.journal.header import header_of
@@ -101,7 +100,10 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 )
 @trust_states_option
 @click.option(
-    "--output", type=click.Path(), help="Copy the winner's {state} there; it must not exist yet."
+    "--output",
+    type=click.Path(),
+    help="Write the winner there: a program's {state} as a folder, else the trained state as a "
+    "file. It must not exist yet.",
 )
 @seconds_option(
     "--seconds", help="Stop after S seconds. Without --budget, plan for S seconds of work."
@@ -146,7 +148,7 @@ def tune(
     """
     program = click.get_current_context().meta.get("program")
     if output is not None:
-        _require_free(output, program)
+        require_free(output)
     space, include = space_of(space_path, parameters)
     numbers = {name: options.pop(name) for name in POLICY_ARGUMENTS}
     chosen, options["seconds"] = by_options(
@@ -179,23 +181,8 @@ def tune(
         display.settings(result.config or {})
         if not result.complete:
             display.stopped(options["journal"])
-    code = 0 if output is None else _put(result.state, output)
+    code = 0 if output is None else write_winner(result, output)
     return display.exit_code(result.stopped_by) or code
-
-
-def _require_free(output: str, program: list[str] | None) -> None:
-    """Refuse an --output that cannot be written, before anything is trained."""
-    path = Path(output).absolute()
-    above = next(folder for folder in (*path.parents, path) if os.path.lexists(folder))
-    if program is None:
-        rule, way_out = "only a program has a folder that can be copied", "Leave it out"
-    elif os.path.lexists(path):
-        rule, way_out = "it exists already, and is not replaced", "Name a new folder"
-    elif not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        rule, way_out = f"no folder can be made in {above}", "Name one that you may write to"
-    else:
-        return
-    raise InvalidArgument.of("--output", output, rule, way_out)
 
 
 def _trusts_states(journal: str | None) -> bool:
@@ -209,28 +196,6 @@ def _trusts_states(journal: str | None) -> bool:
         "user. Loading them may run code in them. If they are not loaded, their arms are trained "
         "again, to the same answer. Load them?"
     )
-
-
-def _put(state: Any, output: str) -> int:
-    """Copy the winner's folder, after the answer is printed; the exit code."""
-    if state is None:
-        what = "the winner's folder was lost, or has no seal of this user and is not loaded"
-        display.note(f"lastarm: {what}, so {output} was not made.")
-        return 1
-    try:
-        shutil.copytree(state, output, symlinks=True)
-    except OSError as error:  # somebody was there before us, or the disk is full
-        if not isinstance(error, FileExistsError):
-            shutil.rmtree(output, ignore_errors=True)  # what was copied of it so far
-        kept, what = tempfile.mkdtemp(prefix="lastarm-winner-"), "The winner"
-        try:
-            shutil.copytree(state, kept, symlinks=True, dirs_exist_ok=True)
-        except OSError:
-            what = "What could be copied of the winner"
-        why = error.strerror or "some files could not be copied"
-        display.note(f"lastarm: {output} could not be written: {why}. {what} is in {kept}.")
-        return 2
-    return 0
 
 
 @contextmanager

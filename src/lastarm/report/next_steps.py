@@ -60,6 +60,8 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
             steps.append((f"To resume it, {again}.", ""))
         if more and state == "complete":
             steps.append((f"To train further, {again} and a budget such as {more:,}.", ""))
+    if state == "complete" and result.arm is not None and opened.command[1:2] != ("replay",):
+        steps.insert(0, ("The winner, in Python:", f"lastarm.load({result.journal!r})"))
     if ended:
         steps.append((f"More budget would change nothing: {ended}.", ""))
     return [{"words": clean(said), "command": clean(command)} for said, command in steps]
