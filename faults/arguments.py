@@ -188,8 +188,6 @@ class Counting:
 
 OTHERS: dict[str, st.SearchStrategy[Any]] = {
     "seed": LARGE,
-    "at_once": LARGE,
-    "open_ended": st.booleans(),
     "retries": st.integers(0, 3),
     "seconds": st.none() | st.just(3600.0),
     "include": st.none(),

@@ -181,6 +181,6 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
         "the ends of an Integer are taken as they are",
         replaced("lastarm.space.domains", "whole_number", lambda name, value, *_: value),
         ARGUMENTS_UNSHRUNK,
-        range(3, 403),
+        range(13, 413),
     ),
 )
