@@ -365,6 +365,29 @@ def test_an_arm_whose_transformed_rows_are_no_longer_kept_goes_on_as_if_they_wer
     assert told(trainer, again) == told(trainer, trainer.train(trainer.start(configs[0], 0), 3))
 
 
+class Doubled:
+    """A transformer as people write it: it learns nothing, so nothing shows that it is fitted."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        return StandardScaler().__sklearn_tags__()
+
+    def fit(self, X: Any, y: Any = None) -> "Doubled":
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return 2 * X
+
+
+def test_a_transformer_that_learns_nothing_may_be_the_last() -> None:
+    trainer = Estimator(
+        make_pipeline(StandardScaler(), Doubled(), "passthrough", GaussianNB()), X, y
+    )
+    assert trainer.loss(trainer.train(trainer.start({}, 0), 1)) < 0.5
+
+
 def test_a_lambda_in_a_pipeline_is_told_from_another() -> None:
     trainer = Estimator(Pipeline([("f", FunctionTransformer()), ("sgd", SGDClassifier())]), X, y)
     zero, same = ({"f__func": f} for f in (lambda X: 0 * X, lambda X: X))

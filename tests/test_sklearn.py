@@ -6,6 +6,7 @@ import pickle
 import runpy
 import signal
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -47,10 +48,12 @@ from lastarm.errors import (
     JournalLocked,
     OtherSearch,
     TrainerChanged,
+    UnknownArgument,
 )
 from lastarm.journal.lock import held
 from lastarm.policies import POLICIES
-from lastarm.sklearn import AllFitsFailed, HalvingSearch
+from lastarm.policies.timed_halving import MOST_DRAWN
+from lastarm.sklearn import AllFitsFailed, HalvingSearch, halving_search
 from lastarm.sklearn.batched_sgd import BatchedSGD
 from lastarm.sklearn.halving_search import FewConfigs, SearchStopped, SomeFitsFailed
 from lastarm.trainers.estimators import Estimator
@@ -540,6 +543,20 @@ def test_a_journal_of_another_clone_is_refused(tmp_path: Path) -> None:
     assert list(np.isnan(scores)) == [False, True]
 
 
+def test_fresh_begins_another_journal_and_keeps_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    first = halving(random_state=7, journal=path).fit(X, y)
+    fresh = halving(random_state=None, journal=path, fresh=True).fit(X[:200], y[:200])
+    assert fresh.result_.old_journal == f"{path}.old-1"
+    alone = halving(random_state=0).fit(X[:200], y[:200])
+    assert fresh.result_.digest == alone.result_.digest  # it has the seed of a new journal
+    resumed = halving(random_state=None, journal=f"{path}.old-1").fit(X, y)
+    assert resumed.result_.nothing_trained
+    assert resumed.result_.digest == first.result_.digest
+    with refused("fresh", 1):
+        halving(journal=path, fresh=1).fit(X, y)
+
+
 def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert halving(seconds=10_000).fit(X, y).result_.complete
     with refused("seconds", 1e-9):
@@ -560,6 +577,48 @@ def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
         stopped.fit(X, y)
     assert stopped.spent_.observations == 4
     assert stopped.best_estimator_.answer == stopped.best_params_["answer"]
+
+
+def test_without_a_number_of_arms_the_time_decides_how_many_there_are(tmp_path: Path) -> None:
+    def timed(model: Any, space: Any, **kwargs: Any) -> Any:
+        return halving(model, space, n_arms=None, budget=None, max_pulls=2, seconds=1000, **kwargs)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FewConfigs)  # their number was not asked for
+        few = timed(Counting(), DIGITS).fit(X, y)
+    assert len(few.cv_results_["params"]) == 8
+    many = timed(Counting(), {"answer": range(100)}).fit(X, y)
+    assert len(many.cv_results_["params"]) == 100 > halving_search.ARMS
+    together = timed(SGDClassifier(), ALPHA, n_jobs=2).fit(X[:50], y[:50])
+    assert together.result_.policy["arms"] == MOST_DRAWN
+    assert together.result_.policy.get("at_once", 1) == 1  # two threads of one worker
+    asked = halving(Counting(), DIGITS, budget=None, max_pulls=2, seconds=1000, n_jobs=2)
+    assert asked.fit(X, y).result_.policy["at_once"] == 2
+
+
+def test_arms_that_the_time_did_not_reach_have_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+
+    def slow(model: Any, X: Any, y: Any) -> float:
+        clock[0] += 1
+        return float(model.score(X, y))
+
+    monkeypatch.setattr("lastarm.signals.monotonic", lambda: clock[0])
+    stopped = halving(
+        Counting(),
+        {"answer": range(100)},
+        n_arms=None,
+        budget=None,
+        seconds=3.5,
+        scoring=slow,
+        journal=tmp_path / "search.jsonl",
+    )
+    with warned(SearchStopped, pulls=4, budget=None):
+        stopped.fit(X, y)
+    assert len(stopped.cv_results_["params"]) == 4
+    assert stopped.best_params_ == stopped.cv_results_["params"][stopped.best_index_]
 
 
 # The methods of the model -----------------------------------------------------------------------
@@ -730,6 +789,27 @@ def test_to_be_terminated_is_not_for_the_search_alone() -> None:
 def test_an_argument_that_is_not_valid_is_refused_before_training(kwargs: Any) -> None:
     with refused(*next(iter(kwargs.items()))):
         halving(**{"random_state": None} | kwargs).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("other", "ours"),
+    [("n_iter", "n_arms"), ("factor", "eta"), ("seed", "random_state"), ("workers", "n_jobs")],
+)
+def test_an_argument_of_another_search_is_refused_with_ours(other: str, ours: str) -> None:
+    with refused(other, 3, UnknownArgument) as refusal:
+        halving(**{other: 3})
+    assert refusal.value.instead == ours
+
+
+def test_what_pulls_decide_is_refused_once_and_not_by_each_arm() -> None:
+    with refused("n_estimators"):
+        halving(GradientBoostingClassifier(), {"n_estimators": [10, 20]}).fit(X, y)
+
+
+def test_refit_may_name_the_only_metric() -> None:
+    named = halving(scoring="f1_macro", refit="f1_macro").fit(X, y)
+    assert named.best_score_ == halving(scoring="f1_macro").fit(X, y).best_score_
+    assert named.predict(X_test).shape == y_test.shape
 
 
 def test_what_cannot_be_trained_or_drawn_is_refused_before_training() -> None:

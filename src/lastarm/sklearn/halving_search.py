@@ -37,15 +37,17 @@ from lastarm.errors import (
 )
 from lastarm.events import Event, Failure, Loss, Opened
 from lastarm.journal import read
+from lastarm.other_tools import OnlyKnown
 from lastarm.policies import TimedHalving
 from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.integers import ceil_log
-from lastarm.policy import Policy, fresh
+from lastarm.policy import Policy
+from lastarm.policy import fresh as unasked
 from lastarm.result import Result
 from lastarm.searching import search
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.space import Configs, Space, draw, size
+from lastarm.space import Configs, Space, draw, names, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.estimators.boosting import STOPPING_ROUNDS
@@ -109,7 +111,8 @@ class SearchStopped(LastarmWarning):
         self.pulls, self.budget = pulls, budget
         of_all = f" of {budget}" if budget else ""
         super().__init__(
-            f"the search was stopped after {pulls} pulls{of_all}; the best config so far is used"
+            f"the search was stopped after {pulls} {'pull' if pulls == 1 else 'pulls'}{of_all}; "
+            "the best config so far is used"
         )
 
 
@@ -138,7 +141,7 @@ def _require_refit(search: HalvingSearch, name: str) -> None:
         )
 
 
-class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
+class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
     """Finds a good config of an estimator that can be trained in steps, and trains none twice.
 
     >>> from lastarm import LogUniform
@@ -159,7 +162,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
       or scipy.
     - `n_arms`: the number of configs to try, 32 if it is left out. If there are fewer, all are
-      tried, with a warning.
+      tried, with a warning. With `seconds` and no `budget`, as many are tried as there is time
+      for if it is left out.
     - `budget`: the total number of pulls over all configs: passes over the data, trees or
       iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
       has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes.
@@ -190,6 +194,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
       budget: the search measures what pulls take, and plans for this time (`TimedHalving`).
     - `journal`: a file that remembers the search. After a crash the same `fit` resumes it. The
       journal of a search with other rows or settings is refused.
+    - `fresh`: whether each `fit` starts again with a new journal. One that is there is kept as
+      `journal`.old-1 (or -2, and so on).
     - `n_jobs`: the number of worker processes, or of threads in the kernel; −1 means one for each
       core. It does not change the answer.
     - `random_state`: all randomness is derived from it. None takes the seed of the journal, or 0
@@ -244,6 +250,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         return_train_score: bool = False,
         seconds: float | None = None,
         journal: str | Path | None = None,
+        fresh: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         error_score: float | Literal["raise"] = nan,
@@ -264,6 +271,7 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         self.return_train_score = return_train_score
         self.seconds = seconds
         self.journal = journal
+        self.fresh = fresh
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.error_score = error_score
@@ -287,7 +295,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
-        chosen, configs = self._policy_and_configs(seed, workers)
+        trainer.refuse_settings(names(self.param_distributions))
+        chosen, configs = self._policy_and_configs(seed)
         _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
@@ -296,9 +305,12 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             trainer, configs, threads=workers, train_scores=train_scores
         )
         if not isinstance(batched, str):
-            arms, workers = batched, 1
+            arms, workers = batched, 1  # the threads share the time of one worker
         elif self.verbose:
             print(f"HalvingSearch trains one setting at a time: {batched}")
+        timed = chosen.policy if isinstance(self.policy, str | None) else None
+        if isinstance(timed, TimedHalving) and timed.has_no_budget:
+            chosen = chosen._replace(policy=unasked(timed, at_once=workers))
         recommend = self.recommend or ("best" if trainer.boosts else "latest")
         self.result_, told = searched(
             arms,
@@ -310,7 +322,9 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             progress=bool(self.verbose),
             recommend=recommend,
             journal=self.journal,
+            fresh=self.fresh,
         )
+        configs = configs[: len(told)]
         self.multimetric_ = trainer.metrics.metric is not None
         self._note_found(configs, told, trainer.metrics.compared, at_best=recommend == "best")
         if self.refit:
@@ -474,7 +488,8 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             if not isinstance(self.journal, str | Path):
                 rule, way_out = "it is a file", "Use the path of a file"
                 raise InvalidArgument.of("journal", self.journal, rule, way_out)
-            opened = read(self.journal)[0] if os.path.lexists(self.journal) else None
+            known = os.path.lexists(self.journal) and not self.fresh
+            opened = read(self.journal)[0] if known else None
             return opened.seed if isinstance(opened, Opened) else 0
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
@@ -483,12 +498,13 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
     def _check_choices(self) -> None:
         scoring, error_score = self.scoring, self.error_score
         several = isinstance(scoring, list | tuple | dict)
-        names = [repr(name) for name in scoring] if several else []
+        metrics = [repr(name) for name in scoring] if several else []
         if several and (self.refit is True or self.refit not in (False, "keep", *scoring)):
             rule = "with several metrics, it is the name of the one that configs are compared by"
-            way_out = f'Use {" or ".join(names)}; or False or "keep" for the first of them'
+            way_out = f'Use {" or ".join(metrics)}; or False or "keep" for the first of them'
             raise InvalidArgument.of("refit", self.refit, rule, way_out)
-        if not several and not callable(scoring) and self.refit not in (True, False, "keep"):
+        known = (True, False, "keep", *([scoring] if isinstance(scoring, str) else []))
+        if not several and not callable(scoring) and self.refit not in known:
             rule = "it says which model there is after the search"
             way_out = 'Use True to train on all rows, "keep" for the model of the search, or False'
             raise InvalidArgument.of("refit", self.refit, rule, way_out)
@@ -509,27 +525,24 @@ class HalvingSearch(MetaEstimatorMixin, BaseEstimator):
             way_out = 'Use "latest" or "best", or leave it out'
             raise InvalidArgument.of("recommend", self.recommend, rule, way_out)
 
-    def _policy_and_configs(self, seed: int, workers: int) -> tuple[Chosen, list[dict[str, Any]]]:
+    def _policy_and_configs(self, seed: int) -> tuple[Chosen, list[dict[str, Any]]]:
         given, space, eta = self.policy, self.param_distributions, self.eta
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
             numbers = {"n_arms": self.n_arms, **numbers}
             policy, seconds = choose(given, numbers, seconds=self.seconds)
             configs = _drawn(space, policy.arms, seed)
-            return Chosen(fresh(policy, arms=len(configs)), seconds), configs
+            return Chosen(unasked(policy, arms=len(configs)), seconds), configs
+        if given in (None, TimedHalving.name) and self.budget is None and self.seconds is not None:
+            numbers["arms"] = self.n_arms
+            chosen = choose(given, numbers, seed=seed, seconds=self.seconds)
+            configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
+            return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
         configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
         numbers["arms"] = len(configs)
         etas = 2 if eta is None else eta
         suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
-        timed = given in (None, TimedHalving.name) and self.budget is None
-        chosen = choose(
-            given,
-            numbers,
-            seed=seed,
-            seconds=self.seconds,
-            workers=workers,
-            suggested={} if timed and self.seconds is not None else suggested,
-        )
+        chosen = choose(given, numbers, seed=seed, seconds=self.seconds, suggested=suggested)
         return chosen, configs
 
 
@@ -547,7 +560,9 @@ def _suggested(
     return {"budget": budget, "max_pulls": max(1, budget // rungs)}
 
 
-def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
+def _drawn(
+    space: Space, n_arms: int, seed: int, *, few_are_fine: bool = False
+) -> list[dict[str, Any]]:
     """`n_arms` configs, or all configs if there are fewer."""
     n_arms = whole_number("n_arms", n_arms, 1, "how many configs are tried")
     most = size(space)
@@ -563,7 +578,7 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
     if arms > 1 and isinstance(space, list | tuple):  # its parts may share configs
         arms = bisect_left(range(2, arms + 1), True, key=too_many) + 1
     configs = draw(space, arms, seed)
-    if arms < n_arms:
+    if arms < n_arms and not few_are_fine:
         warnings.warn(FewConfigs(arms, n_arms), stacklevel=4)
     return configs
 
@@ -571,8 +586,8 @@ def _drawn(space: Space, n_arms: int, seed: int) -> list[dict[str, Any]]:
 def _warn_of_stopping(trainer: Estimator, configs: list[dict[str, Any]]) -> None:
     """If a config asks for early stopping, have it said once here, not by each worker."""
     for config in configs:
-        names = {name.rpartition("__")[2] for name, value in config.items() if value}
-        if names & {*STOPPING_ROUNDS}:
+        given = {name.rpartition("__")[2] for name, value in config.items() if value}
+        if given & {*STOPPING_ROUNDS}:
             with suppress(Exception):  # an arm that cannot be started fails on its own
                 trainer.start(config, seed=0)
             return
@@ -589,8 +604,9 @@ def searched(
     progress: bool,
     recommend: Literal["latest", "best"],
     journal: str | Path | None,
+    fresh: bool,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
-    """The result, and all losses and failures of each arm."""
+    """The result, and all losses and failures of each arm that was asked for or tried."""
     told: list[list[Loss | Failure]] = [[] for _ in configs]
 
     def note(event: Event) -> None:
@@ -609,6 +625,7 @@ def searched(
             seed=seed,
             seconds=None if isinf(chosen.seconds) else chosen.seconds,
             journal=journal,
+            fresh=fresh,
             recommend=recommend,
             on_event=note,
             progress=progress,
@@ -629,10 +646,12 @@ def searched(
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
-        warnings.warn(SearchStopped(result.spent.pulls, chosen.policy.budget), stacklevel=4)
+        warnings.warn(SearchStopped(result.spent.pulls, result.budget), stacklevel=4)
     if result.failures:
         causes = {arm: failure.error for arm, failure in result.failures.items()}
         warnings.warn(SomeFitsFailed(causes, len(configs), error_score), stacklevel=4)
+    if getattr(chosen.policy, "open_ended", False):  # the rest were not asked for
+        told = told[: 1 + max(arm for arm, events in enumerate(told) if events)]
     return result, told
 
 

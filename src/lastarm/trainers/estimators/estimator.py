@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
 from lastarm.errors import EarlyStoppingOff, InvalidArgument
+from lastarm.other_tools import OnlyKnown
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
@@ -81,7 +82,7 @@ class Fold(NamedTuple):
     params: Mapping[str, Any]  # what the last step gets with TRAIN to learn from
 
 
-class Estimator:
+class Estimator(OnlyKnown):
     """Arms that are configs of one estimator or Pipeline, trained on TRAIN and judged by VAL.
 
     - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. With
@@ -482,8 +483,16 @@ class Estimator:
             with suppress(Exception):  # with a lambda in it, it is never pickled
                 # A view in it becomes contiguous by this, and BLAS then adds in another order.
                 transformers = pickle.loads(pickle.dumps(transformers))
-            validation = validation._replace(X=transformers.transform(validation.X))
+            validation = validation._replace(X=_transformed(transformers, validation.X))
         return Fold(transformers, train, validation, of_last)
+
+
+def _transformed(transformers: Pipeline, X: Any) -> Any:
+    """The rows after each step. A Pipeline would refuse a last step that learns nothing."""
+    for _, step in transformers.steps:
+        if step not in (None, "passthrough"):
+            X = step.transform(X)
+    return X
 
 
 def _cut(X: Any, rows: Any) -> Any:
