@@ -34,6 +34,7 @@ ATTEMPTS = 20  # because a search that is running deletes the states of earlier 
 # Their classes can load and unwrap a state, without the trainer itself. Each has an entry of its
 # own in headers.
 STAND_INS: dict[str, type] = {"argv": Program, "function": Generated, "train": Functions}
+PASS_TRAINER = "Pass trainer=…, the trainer of the search"
 TRAIN_AGAIN = "Train it again with `result.config`"
 
 
@@ -162,16 +163,14 @@ def _loaded(folder: StateFolder, found: Pull, saved: Saved | None, seals: Seals 
     try:
         return folder.load(found, saved)
     except NeedsItsTrainer:
-        why = f"the trainer of the search wrote {file} by its own `save`, so it takes its `load`"
-        raise StateNotLoaded(found.arm, why, "Pass trainer=…, the trainer of the search") from None
+        why = f"the trainer's own `save` wrote {file}, and only its own `load` can read it"
+        raise StateNotLoaded(found.arm, why, PASS_TRAINER) from None
     except CheckpointLost as lost:
         way_out = TRAIN_AGAIN
         if not os.path.lexists(file):
             way_out = f"If the search was given checkpoints=…, pass the same. {TRAIN_AGAIN} if not"
-        elif lost.__cause__:
-            way_out = (
-                "Import or define what it needs, or pass trainer=…, the trainer of the search"
-            )
+        elif lost.__cause__:  # its file is as it was saved
+            way_out = f"Import or define here what it needs. {PASS_TRAINER}, if you did not"
         raise StateNotLoaded(found.arm, f"{file}: {lost}", way_out) from lost
 
 
