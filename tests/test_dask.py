@@ -31,7 +31,13 @@ from lastarm import (
     UniformAllocation,
     search,
 )
-from lastarm.errors import AllArmsFailed, ClusterLost, FolderNotSeen, WorkersNotStarted
+from lastarm.errors import (
+    AllArmsFailed,
+    ClusterLost,
+    FolderNotSeen,
+    TrainerChanged,
+    WorkersNotStarted,
+)
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.runners import Arms
 from lastarm.runners.dask import Dask
@@ -780,7 +786,8 @@ def test_ctrl_c_ends_in_good_order(tmp_path: Path) -> None:
     assert (child.returncode, int(stopped_by), complete) == (0, signal.SIGINT, "False")
     assert arm != "None"
     serial = search(Slow(tmp_path / "serial"), LIMITS, policy=HALVING)
-    found = search(Slow(tmp_path / "notes"), LIMITS, policy=HALVING, journal=journal)
+    with pytest.warns(TrainerChanged):  # the script has a class of its own
+        found = search(Slow(tmp_path / "notes"), LIMITS, policy=HALVING, journal=journal)
     assert found.digest == serial.digest
     assert found.spent.repeated == 0
 

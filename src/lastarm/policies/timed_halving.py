@@ -92,6 +92,9 @@ class TimedHalving(HorizonHalving):
         self.seconds = None if self._limit == inf else self._limit
         self.at_once = whole_number("at_once", self.at_once, 1, "how many workers there are")
         self._limit *= self.at_once
+        if not isinstance(self.open_ended, bool):
+            rule = "it says whether arms is only the most that may be drawn"
+            raise InvalidArgument.of("open_ended", self.open_ended, rule, "Use True or False")
         for name, needs in (
             ("budget", self.seconds is None),
             ("max_pulls", not self.has_no_budget),
