@@ -66,6 +66,7 @@ class Performer:
     def perform(self, task: Task, worker: str = "") -> Told:
         """Train and look. Anything that the trainer raises is the failure of this arm alone."""
         trainer, pull, here = self._trainer, task.pull, self._here
+        self.aside = Aside()  # an error in it holds on to the state of its arm
         trained, level, state, states = 0, 0, None, self._states
         began = trained_at = perf_counter()
         try:
