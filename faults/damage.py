@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +11,9 @@ from typing import IO, Any, NamedTuple
 from unittest.mock import patch
 
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
-from faults.disk import Files, files_of, in_memory, lay_out
+from faults.disk import Files, as_state, files_of, in_memory, lay_out
 from faults.reference import TABLE, Reference, Tallied, whole
+from lastarm.checkpoints import folder
 from lastarm.errors import JournalError
 from lastarm.events import Closed, Event, Loss
 
@@ -102,7 +102,7 @@ class Damage:
             case 7:
                 return Damaged(files | {state: theirs.get(state, b"")})
             case 8:
-                return Damaged(files | {state: pickle.dumps(Bomb())})
+                return Damaged(files | {state: as_state(Bomb())})
         return Damaged({**files, JOURNAL: b"".join(lines)}, refused=None)
 
     def _name(self, files: Files, random: Random) -> str:
@@ -172,18 +172,18 @@ def _end(image: Reference, damaged: Damaged, fault: str) -> str:
 @contextmanager
 def _only_pristine(pristine: set[bytes], fault: str) -> Iterator[None]:
     """Within, only what was saved may be unpickled."""
-    load, foreign = pickle.load, []
+    load, foreign = folder._unpickled, []
 
-    def guarded(file: IO[bytes], **options: Any) -> Any:
+    def guarded(file: IO[bytes], *form: Any) -> Any:
         start = file.tell()
         file.seek(0)
         content = file.read()
         file.seek(start)
         if content not in pristine:
             foreign.append(content)
-        return load(file, **options)
+        return load(file, *form)
 
-    with patch.object(pickle, "load", guarded):
+    with patch.object(folder, "_unpickled", guarded):
         yield
     assert not foreign, f"{fault}: it unpickled what was never saved"
     assert not exploded, f"{fault}: {exploded}"

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from unittest.mock import patch
+
+from lastarm.checkpoints import StateFolder
+from lastarm.events import Pull
 
 MEMORY = Path("/dev/shm")
 KINDS = ("fsync", "replace", "unlink", "mkdir")
@@ -30,6 +34,14 @@ At = Callable[[Call], None]
 
 Files = dict[str, bytes]
 """What is on a disk, by name."""
+
+
+def as_state(given: Any) -> bytes:
+    """The file of a state, as a search writes it: what is in another form is never unpickled."""
+    with TemporaryDirectory() as folder:
+        states = StateFolder(Path(folder), None, durable=True)
+        states.save(Pull(0, 1), given)
+        return states.file(Pull(0, 1)).read_bytes()
 
 
 def shuffled(points: int) -> list[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-import pickle
 import shutil
 import stat
 from collections import Counter
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from faults.campaign import COMMAND, REFERENCE, SEARCHING, Campaign, Figures, replayable
-from faults.disk import in_memory
+from faults.disk import as_state, in_memory
 from faults.processes import commanded, forked, outcome
 from faults.reference import ARMS, BUDGET, Reference, whole
 from faults.vanishing import harmed
@@ -143,7 +142,7 @@ def _states(path: Path, place: Place, each: Plant) -> None:
 
 
 def _bomb(path: Path, place: Place) -> None:
-    path.write_bytes(pickle.dumps(Exploded(place.marker)))
+    path.write_bytes(as_state(Exploded(place.marker)))
     path.chmod(0o666)
 
 
@@ -264,7 +263,7 @@ def states_from_elsewhere(number: int, place: Place, name: str) -> None:
         return "stopped"
 
     outcome(stop)
-    bomb = pickle.dumps(Exploded(place.marker))
+    bomb = as_state(Exploded(place.marker))
     digest = hashlib.sha256(bomb).hexdigest()
     written, after = b"", ""
     for event in read(place.journal):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from faults.disk import as_state
 from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllocation, search
 from lastarm.checkpoints import StateFolder, folder
 from lastarm.checkpoints.index import Index
@@ -157,7 +158,7 @@ def test_a_state_that_somebody_slipped_in_is_never_unpickled(
     path = tmp_path / "j.jsonl"
     crashed(path)
     for file in states(path).iterdir():
-        file.write_bytes(pickle.dumps(Bomb()))
+        file.write_bytes(as_state(Bomb()))
     with pytest.warns(CheckpointReplaced):
         result, _ = resumed(path)
     assert result.digest == WHOLE.digest

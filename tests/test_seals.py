@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from faults.disk import as_state
 from lastarm import Checkpoints, Result, SuccessiveHalving, Uniform, search
 from lastarm.checkpoints import StateFolder
 from lastarm.cli import main
@@ -313,7 +314,7 @@ def test_states_of_a_moved_journal_are_trained_again_to_the_same_digest(
 ) -> None:
     path, marker = tmp_path / "j.jsonl", tmp_path / "executed"
     stopped_search(path)
-    bomb = pickle.dumps(Exploding(marker))
+    bomb = as_state(Exploding(marker))
 
     def explode(event: Event) -> Event:
         if not isinstance(event, Loss) or not event.saved:
