@@ -152,7 +152,7 @@ def test_arms_are_rows_that_read_back_bit_for_bit(
     assert capsys.readouterr().out == f"Wrote 16 arms to {tmp_path / 'arms.csv'}.\n"
     found = rows(tmp_path / "arms.csv")
     own = ["arm", "recommended", "pulls", "loss", "error", "losses"]
-    assert list(found[0]) == [*own, "x", "layers", "kind"]
+    assert list(found[0]) == [*own, "x", "layers", "kind", "accuracy"]
     frame = result.to_dataframe()
     assert list(frame.columns) == list(found[0])
     for column, kind in {"arm": int, "pulls": int, "loss": float, "x": float, "kind": str}.items():

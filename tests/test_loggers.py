@@ -47,8 +47,8 @@ class Recorded(Logger):
     def observe(self, arm: int, level: int, values: Mapping[str, float]) -> None:
         self.written.append(("observe", arm, level, values))
 
-    def improve(self, pulls: int, loss: float) -> None:
-        self.written.append(("improve", pulls, loss))
+    def improve(self, pulls: int, values: Mapping[str, float]) -> None:
+        self.written.append(("improve", pulls, values))
 
     def extend(self, budget: int) -> None:
         self.written.append(("extend", budget))
@@ -100,6 +100,26 @@ def test_without_a_journal_only_what_the_search_is_remains_unknown(tmp_path: Pat
     search(arms, SPACE, arms=8, budget=64, seed=0, on_event=without)
     assert without.written[0] == ("begin", {})
     assert without.written[1:] == with_journal.written[1:]
+
+
+def test_a_score_is_written_by_its_name_also_without_a_journal(tmp_path: Path) -> None:
+    live, again, without = Recorded(), Recorded(), Recorded()
+    for logger, journal in ((live, tmp_path / "j.jsonl"), (without, None)):
+        space = {"x": Uniform(0, 0.5)}
+        named: Any = {"maximize": True, "metric": "gain", "journal": journal, "on_event": logger}
+        result = search(arms, space, arms=4, budget=16, **named)
+    again.replay(tmp_path / "j.jsonl")
+    assert again.written == live.written
+    assert without.written[1:] == live.written[1:]
+    assert result.loss is not None
+    assert live.written[-1][1]["gain"] == -result.loss
+    values = [one[-1] for one in live.written if one[0] == "observe"]
+    assert all(one["gain"] == -one["loss"] for one in values)
+    best = [one[-1] for one in live.written if one[0] == "improve"]
+    assert best[-1] == {
+        "lowest loss": min(one["loss"] for one in values),
+        "highest gain": max(one["gain"] for one in values),
+    }
 
 
 def test_a_logger_writes_one_search(tmp_path: Path) -> None:

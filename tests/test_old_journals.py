@@ -3,6 +3,8 @@
 They are in tests/fixtures/journals_0_1; `searches.py` there says how they were made.
 """
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -20,6 +22,7 @@ from tests.fixtures.journals_0_1 import searches
 
 FIXTURES = Path(searches.__file__).parent
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FIXTURES / "expected.json").read_text())
+NEW_COLUMNS = ("value", "pulls so far", "metric_depth")
 TOLD = ("digest", "arm", "level", "loss", "complete", "pulls", "observations")
 
 # States of classes that have another name now are trained again, and a warning says so.
@@ -44,6 +47,16 @@ def copied(name: str, folder: Path) -> Path:
     return journal
 
 
+def without_new_columns(table: str) -> str:
+    """A table of arms as version 0.1 wrote it: without figures and other metrics."""
+    rows = list(csv.reader(io.StringIO(table)))
+    old = [place for place, name in enumerate(rows[0]) if name not in NEW_COLUMNS]
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerows([row[place] for place in old] for row in rows)
+    return written.getvalue()
+
+
 def resumed(journal: Path) -> Result:
     """The search, after the call that began it was made again."""
     name = journal.stem.removesuffix("-killed")
@@ -66,7 +79,8 @@ def test_it_shows_reports_and_exports_what_it_did(
     assert run("report", journal, "-o", tmp_path / "report.html") == 0
     assert f"{expected['loss']:.6g}" in (tmp_path / "report.html").read_text()
     assert run("export", journal, "-o", tmp_path / "arms.csv") == 0
-    assert sha256((tmp_path / "arms.csv").read_bytes()).hexdigest() == expected["arms"]
+    table = without_new_columns((tmp_path / "arms.csv").read_text(encoding="utf-8"))
+    assert sha256(table.encode()).hexdigest() == expected["arms"]
 
 
 @MAY_BE_UNREADABLE

@@ -87,7 +87,7 @@ def test_settings_and_metrics_have_columns_of_their_own() -> None:
     found = search(arm, space, policy=SuccessiveHalving(4, 16))
     frame = found.to_dataframe()
     own = ["arm", "recommended", "pulls", "loss", "error", "losses"]
-    assert list(frame.columns) == [*own, "param_loss", "x"]
+    assert list(frame.columns) == [*own, "param_loss", "x", "accuracy", "metric_error"]
     assert set(frame["param_loss"]) <= {"hinge", "log"}
     curves = found.to_dataframe(curves=True)
     assert list(curves.columns) == ["arm", "pulls", "loss", "accuracy", "metric_error"]

@@ -101,7 +101,8 @@ class Opened:
     `folder` in which it was given are for people. The journal adds an `identity` of its own and a
     `seal`, which says which user's search has written it: see `journal.seals`. `code` has a hash
     for each function, method and class of the user that the trainer reaches, by its name, so that
-    a change can be told.
+    a change can be told. `metric` is for people, too: the `name` of the figure that is compared,
+    and whether it is to `maximize`; empty if people read the loss itself.
     """
 
     seed: int
@@ -114,6 +115,7 @@ class Opened:
     identity: str = field(default="", compare=False, repr=False)
     seal: str = field(default="", compare=False, repr=False)
     code: Mapping[str, str] = field(default_factory=dict)
+    metric: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

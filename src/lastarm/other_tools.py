@@ -62,6 +62,7 @@ _HOMES = {
     "It is an argument of search, and of policies such as HorizonHalving": "max_pulls",
     "Give it to a policy: policy=SuccessiveHalving(arms=64, budget=4096, eta=3)": "eta",
     "Use search(…, maximize=True) if higher is better, else leave it out": "maximize",
+    'Use search(…, metric="accuracy") to name the figure that the trainer yields': "metric",
     "Use LogUniform(low, high), or Integer(low, high, log=True)": "log",
     "It is an argument of Integer and Uniform": "step",
     "It is an argument of Choice": "ordered",
@@ -77,8 +78,6 @@ _WITHOUT = {
     "What a pull is, such as an epoch, is decided by the trainer: leave it out": "resource "
     "resource_attr time_attr fidelity",
     "Hyperband computes its brackets from max_pulls and eta: leave it out": "brackets",
-    'The trainer yields the loss itself, or {"loss": …} with other metrics beside it: leave it '
-    "out": "metric",
     "The winner is trained already, as result.state: leave it out": "refit",
     "An arm that raises is out, and the search continues: leave it out": "error_score catch",
     "The policy stops arms by comparing them: leave it out": "patience tol",

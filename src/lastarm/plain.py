@@ -7,7 +7,7 @@ There is a form for each reader:
 - `described`: JSON for the header of a journal, which a person can read, and which is different
   for values that differ;
 - `readable` and `readable_metrics`: JSON for people, of settings and of what trainers tell;
-- `finite`: data without nan and ±inf, which JSON lacks;
+- `finite`: data without nan and ±inf, which JSON lacks; `renamed`: names that do not collide;
 - `printable`, `clean` and `short`: texts for a terminal, a page, a table or a label; `apart`,
   `duration` and `counted`: numbers in words.
 
@@ -22,7 +22,7 @@ import hashlib
 import json
 import numbers
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -295,6 +295,21 @@ def clean(text: str, most: int = LONGEST, keep: str = "") -> str:
     """
     shown = printable(text[: most + 1], keep)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
+    """The values by their names; one with a name that is taken has the prefix before it.
+
+    >>> renamed("param", {"loss": 1, "param_loss": 2}, taken=["loss"])
+    {'param_param_loss': 1, 'param_loss': 2}
+    """
+    row = {}
+    for name, value in values.items():
+        free = name
+        while free in taken or (free != name and free in values):
+            free = f"{prefix}_{free}"
+        row[free] = value
+    return row
 
 
 def apart(*numbers: float) -> list[str]:

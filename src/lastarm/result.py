@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from lastarm.errors import InvalidArgument, listed
 from lastarm.events import Event, Failure, Opened, Pull
+from lastarm.journal.header import metric_of
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import causes
-from lastarm.plain import apart, clean, counted, printable, short
+from lastarm.metric import LOSS, Metric
+from lastarm.plain import clean, counted, printable, short
 from lastarm.policy import lowest
 from lastarm.trainers import Config, Maximized, arm_seed
 
@@ -111,8 +113,8 @@ class Result:
     """The policy's name and arguments, as a journal holds them."""
     space: Mapping[str, Any] = field(repr=False, default_factory=dict)
     """What the configs were drawn from, as a journal describes it."""
-    maximized: bool = field(repr=False, default=False)
-    """Whether losses are the negatives of what the trainer gave."""
+    metric: Metric = field(repr=False, default=LOSS)
+    """What people read in place of a loss: its name, and whether higher is better."""
     state: Any = field(repr=False, default=None)
     """The trained state of the recommended arm, or None where it is not at hand."""
     winner: Winner | None = field(repr=False, compare=False, default=None)
@@ -180,7 +182,7 @@ class Result:
             configs=[configs.get(arm, {}) for arm in range(last + 1)],
             policy=opened.policy,
             space=opened.space,
-            maximized=opened.trainer.get("kind") == Maximized.__name__,
+            metric=metric_of(opened),
             journal=journal,
         )
 
@@ -230,6 +232,11 @@ class Result:
         )
 
     @property
+    def maximized(self) -> bool:
+        """Whether losses are the negatives of the figure that is compared."""
+        return self.metric.maximize
+
+    @property
     def never_tried(self) -> int:
         """How many of the arms that were asked for have not been looked at, nor failed.
 
@@ -272,12 +279,17 @@ class Result:
         return {**self.__dict__, "winner": None}
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as one flat object, as the command prints it."""
+        """The answer as one flat object, as the command prints it.
+
+        If the loss has a name of its own, the figure is there under that name, too.
+        """
         spent = {name: getattr(self.spent, name) for name in Spent.__slots__}
         answer = ("arm", "config", "level", "loss", "test_loss", "complete", "digest")
         busy = self.utilisation.as_dict() if self.utilisation else {}
         changes = {"code_changes": [asdict(change) for change in self.code_changes]}
-        return {name: getattr(self, name) for name in answer} | changes | spent | busy
+        found = {name: getattr(self, name) for name in answer} | changes | spent | busy
+        losses = {"loss": self.loss, "test_loss": self.test_loss}
+        return found | self.metric.beside(losses, found)
 
     @property
     def plot(self) -> Plots:
@@ -290,8 +302,9 @@ class Result:
 
         The columns are those of `arms.csv`: the arm, whether it is recommended, the pulls it had,
         its latest loss, its error if it failed, all its losses with their levels, and its settings
-        by their names. A setting with the name of another column becomes `param_` and its name,
-        and a metric `metric_` and its name.
+        by their names, and what the trainer told beside its latest loss. If the loss has a name of
+        its own, such as `roc_auc`, there is a column with the figure, too. A setting with the name
+        of another column becomes `param_` and its name, and a metric `metric_` and its name.
 
         :param curves: whether to give a row for each observation instead, with the arm, the level,
             the loss and the metrics.
@@ -360,6 +373,19 @@ class Result:
             found[arm] = Standing(arm, failure.pull.upto, inf, failure.error)
         return [found[arm] for arm in sorted(found)]
 
+    def told_beside(self, arm: int, level: int) -> dict[str, Any]:
+        """What the trainer told of an arm beside its loss at a level, by name.
+
+        The figure that arms are compared by is not among it, also if the trainer tells it twice.
+
+        :param arm: the number of the arm.
+        :param level: how many pulls it had.
+        """
+        told = self.metrics.get(arm, {}).get(level)
+        if not told:
+            return {}
+        return self.metric.without_itself(told, dict(self.curves[arm]).get(level, inf))
+
     def remarks(self) -> list[str]:
         """Where code changed, nothing was trained, or more budget led to nothing or to worse."""
         said = [
@@ -377,10 +403,11 @@ class Result:
                 )
             losses = before["loss"], now["loss"]
             if None not in losses and losses[0] < losses[1]:
-                lower, higher = apart(*losses)
+                better, worse = self.metric.apart(*losses)
                 said.append(
-                    f"The budget of {now['budget']:,} led to a higher loss than that of "
-                    f"{before['budget']:,}: {higher} instead of {lower}. Its arms get worse with "
+                    f"The budget of {now['budget']:,} led to a {self.metric.worse} "
+                    f"{self.metric.label} than that of {before['budget']:,}: {worse} instead of "
+                    f"{better}. Its arms get worse with "
                     'more training. Begin such a search with recommend="best" (--recommend best), '
                     "which returns the best state that was seen."
                 )
@@ -398,7 +425,7 @@ class Result:
     def by_stretch(self) -> list[dict[str, Any]]:
         """What the search spent with each of its budgets, and its answer then, if it had one."""
         sums = [*(stretch.before for stretch in self.stretches), self.spent]
-        return [
+        rows: list[dict[str, Any]] = [
             {
                 "budget": stretch.budget,
                 "pulls": after.pulls - before.pulls,
@@ -412,6 +439,10 @@ class Result:
             }
             for stretch, (before, after) in zip(self.stretches, pairwise(sums), strict=True)
             for closed in [stretch.closed]
+        ]
+        losses = ("loss", "test_loss")
+        return [
+            row | self.metric.beside({name: row[name] for name in losses}, row) for row in rows
         ]
 
     def __str__(self) -> str:
@@ -432,8 +463,9 @@ class Result:
         if self.arm is None:
             answer = "No arm has a finite loss so far."
         else:
-            tested = "" if self.test_loss is None else f", test loss {self.test_loss:.6g}"
-            answer = f"Arm {self.arm} is recommended: loss {self.loss:.6g}{tested}, "
+            assert self.loss is not None
+            tested = "" if self.test_loss is None else f", test {self.metric.said(self.test_loss)}"
+            answer = f"Arm {self.arm} is recommended: {self.metric.said(self.loss)}{tested}, "
             answer += f"after {counted(self.level or 0, 'pull')}"
         spent = self.spent
         return [
@@ -455,11 +487,12 @@ class Result:
         some = ranked[:MOST_LOOKED_AT] if self.configs else []
         names = list(dict.fromkeys(name for at in some for name in self.configs[at.arm]))
         names, unnamed = names[:MOST_SETTINGS], len(names[MOST_SETTINGS:])
-        rows = [["arm", "pulls", "loss", *(clean(name, MOST_SIGNS) for name in names)]] + [
+        head = ["arm", "pulls", self.metric.label]
+        rows = [[*head, *(clean(name, MOST_SIGNS) for name in names)]] + [
             [
                 f"{arm}",
                 f"{upto:,}",
-                clean(error.partition(":")[0], MOST_SIGNS) if error else f"{loss:.6g}",
+                clean(error.partition(":")[0], MOST_SIGNS) if error else self.metric.figure(loss),
                 *(short(self.configs[arm].get(name, "")) for name in names),
             ]
             for arm, upto, loss, error in ranked[:MOST_SHOWN]

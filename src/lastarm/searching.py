@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +25,7 @@ from lastarm.errors import (
     ReplayDiverged,
     TrainerChanged,
 )
-from lastarm.events import Changed, Closed, Event, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Loss, Opened, Pull
 from lastarm.journal import (
     Journal,
     Unwritten,
@@ -37,8 +38,10 @@ from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
 from lastarm.masking import masked_text
+from lastarm.metric import LOSS, UNNAMED, Metric
 from lastarm.offspring import ThisProcess
 from lastarm.other_tools import refuse_unknown
+from lastarm.plain import any_repr
 from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy
 from lastarm.policy import fresh as unasked
@@ -84,6 +87,7 @@ def search(
     switch_seconds: float | None = None,
     include: Sequence[Config] | None = None,
     maximize: bool = False,
+    metric: str | None = None,
     recommend: Literal["latest", "best"] = "latest",
     on_event: Callable[[Event], None] | None = None,
     progress: bool | None = None,
@@ -139,7 +143,10 @@ def search(
         that worker takes longer than this.
     :param include: configs to try first, as the first arms.
     :param maximize: whether the trainer's figure is better when it is higher. The loss is then its
-        negative.
+        negative; what is printed, shown and drawn is the figure. An `Estimator` with a `scoring`
+        has losses that are negatives already.
+    :param metric: what the figure that the trainer gives as its loss is called, such as
+        "accuracy". It is for people: the answer does not depend on it.
     :param recommend: "latest" recommends the arm that the policy found, as it is now. "best"
         recommends the best state that was observed of any arm, for arms that overfit.
     :param on_event: called with every event as it counts; on resuming, also with earlier events.
@@ -156,7 +163,9 @@ def search(
     _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
-    how = Maximized(how) if maximize else how
+    own = getattr(how, "shown_as", LOSS)
+    shown_as = _shown_as(metric, maximize, own)
+    how = Maximized(how) if maximize and not own.maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
     policy, limit = choose(policy, numbers, seed=seed, seconds=seconds, workers=workers)
@@ -182,7 +191,7 @@ def search(
         policy=unasked(policy),
         sampler=sampler,
         recommend=recommend,
-        maximize=maximize,
+        metric=shown_as,
         make_runner=make_runner,
         retries=whole_number("retries", retries, 0, "how often a failed pull is tried again"),
         switch_seconds=switch_seconds,
@@ -211,7 +220,7 @@ class _Prepared:
     policy: Policy
     sampler: Sampler | None
     recommend: str
-    maximize: bool
+    metric: Metric
     make_runner: MakeRunner
     retries: int
     switch_seconds: float | None
@@ -266,6 +275,7 @@ def _begin(
             trainer=prepared.trainer,
             recommend=prepared.recommend,
             sampler=prepared.sampler,
+            metric=prepared.metric,
         )
         if prepared.fresh:
             old_journal = set_aside(Path(prepared.journal), kept.states_of if kept else None)
@@ -290,6 +300,8 @@ def _begin(
     sheet = Timesheet(runner.free, known=len(journal.events))
     stop = stack.enter_context(stop_on_signals(prepared.seconds))
     watchers: list[Callable[[Event], object]] = []
+    if prepared.metric != LOSS:
+        watchers.append(partial(_require_one_meaning, prepared.metric))
     asked = policy
     if prepared.sampler:
         asked = SampledPolicy(
@@ -307,13 +319,17 @@ def _begin(
         )
     if on_event:
         watchers.append(on_event)
+        if hasattr(on_event, "shown_as"):  # a logger, which may have no journal to know it from
+            on_event.shown_as = prepared.metric
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
     seen = (sys.stderr and sys.stderr.isatty()) or in_notebook()
     if seen if progress is None else progress:
         display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
-        watchers.append(stack.enter_context(display.shown(policy, prepared.configs, sheet)))
+        watchers.append(
+            stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
+        )
     return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)
 
 
@@ -367,7 +383,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         configs=prepared.configs,
         policy=described_policy(policy, prepared.recommend, prepared.sampler),
         space=domains(prepared.space),
-        maximized=prepared.maximize,
+        metric=prepared.metric,
         state=unwrapped(trainer, state),
         winner=Winner.of(trainer, state, prepared.seed, found) if found else None,
         stopped_by=_stopped_by(policy, begun.stop),
@@ -414,6 +430,28 @@ def _require_fit(
         rule = "it is how long it takes to move a state to another worker"
         way_out = "Use finite seconds of at least 0, or leave it out to have it measured"
         raise InvalidArgument.of("switch_seconds", switch, rule, way_out)
+
+
+def _shown_as(name: Any, maximize: bool, own: Metric) -> Metric:
+    """What people read in place of the loss; `own` is what the trainer itself says of that."""
+    if name is not None and (not isinstance(name, str) or not name):
+        rule = "it is what the figure that the trainer gives is called"
+        raise InvalidArgument.of("metric", name, rule, 'Use a name, such as "accuracy"')
+    unnamed = UNNAMED if maximize and own == LOSS else own.name
+    return Metric(unnamed if name is None else name, maximize or own.maximize)
+
+
+def _require_one_meaning(metric: Metric, event: Event) -> None:
+    """Refuse a name that the trainer gives to another figure, which it tells beside its loss."""
+    if not isinstance(event, Loss) or not event.metrics or metric.name not in event.metrics:
+        return
+    if metric.name in metric.without_itself(event.metrics, event.value):
+        rule = (
+            f"arm {event.pull.arm} has {metric.figure(event.value)} as its 'loss', and beside it "
+            f"{any_repr(event.metrics[metric.name])} under this name"
+        )
+        way_out = "Return the figure that arms are compared by as 'loss', or use another name"
+        raise InvalidArgument.of("metric", metric.name, rule, way_out)
 
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
 from lastarm.errors import InvalidArgument
+from lastarm.metric import LOSS
 from lastarm.offspring import ThisProcess
 from lastarm.trainers import Config, Maximized, Trainer, as_loss
 from lastarm.trainers.maximized import negated
@@ -37,6 +38,7 @@ class Single:
             raise InvalidArgument.of("batched", batched, rule, way_out)
         self.batched: Any = batched
         self.version = getattr(batched, "version", 1)
+        self.shown_as = getattr(batched, "shown_as", LOSS)
         self.restores = bool(getattr(batched, "restores", False))
         if hasattr(batched, "tests"):
             self.test = self._test  # without test losses there is no such method
@@ -97,6 +99,7 @@ class OneByOne:
     def __init__(self, trainer: Trainer[Any]) -> None:
         self._trainer: Any = trainer
         self.version = getattr(trainer, "version", 1)
+        self.shown_as = getattr(trainer, "shown_as", LOSS)
         self.restores = bool(getattr(trainer, "restores", False))
         if hasattr(trainer, "test"):
             self.tests = self._tests  # without test losses there is no such method

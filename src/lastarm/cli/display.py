@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import ending
+from lastarm.metric import LOSS
 from lastarm.plain import finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
@@ -88,7 +89,9 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
         for upto, loss in curve:
             levels.setdefault(upto, {})[arm] = loss
 
-    headings = ("brought to", "arms seen", "lowest loss", "of arm", "median loss", "diverged")
+    metric = result.metric
+    figures = (metric.best, "of arm", "median loss" if metric == LOSS else "median")
+    headings = ("brought to", "arms seen", *figures, "diverged")
     rows = []
     for row, (upto, losses) in enumerate(sorted(levels.items())):
         if len(levels) > MOST_ROWS and MOST_ROWS // 2 <= row < len(levels) - MOST_ROWS // 2:
@@ -101,9 +104,9 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
             (
                 f"{upto:,}",
                 f"{len(losses):,}",
-                "" if best is None else f"{finite[best]:.6g}",
+                "" if best is None else metric.figure(finite[best]),
                 "" if best is None else f"{number(best)}",
-                f"{median(finite.values()):.6g}" if finite else "",
+                metric.figure(median(finite.values())) if finite else "",
                 f"{len(losses) - len(finite):,}" if len(finite) < len(losses) else "",
             )
         )
@@ -113,13 +116,13 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
 def answer(result: Result, number: Callable[[int], int] = int, longest: float = inf) -> None:
     """Print the recommendation and what it took; no arm can be trained past `longest` pulls."""
     spent = result.spent
-    if result.arm is None:
+    if result.arm is None or result.loss is None:
         say("No arm has a finite loss yet.")
     else:
         level = result.level or 0
-        test = "" if result.test_loss is None else f", test loss [bold]{result.test_loss:.6g}[/]"
+        test = "" if result.test_loss is None else f", test {_figure(result, result.test_loss)}"
         say(
-            f"Recommended: [bold]arm {number(result.arm)}[/], loss [bold]{result.loss:.6g}[/]"
+            f"Recommended: [bold]arm {number(result.arm)}[/], {_figure(result, result.loss)}"
             f"{test}, after {level:,} pulls."
         )
     of_all = f" of a budget of {result.budget:,}" if result.budget else ""
@@ -140,6 +143,10 @@ def answer(result: Result, number: Callable[[int], int] = int, longest: float = 
     if result.failures:
         error = next(iter(result.failures.values())).error
         say(f"{len(result.failures):,} arms failed, the first with: {escape(plain(error))}")
+
+
+def _figure(result: Result, loss: float) -> str:
+    return f"{escape(result.metric.label)} [bold]{result.metric.figure(loss)}[/]"
 
 
 def exit_code(stopped_by: int | str | None) -> int:

@@ -70,7 +70,9 @@ def export(
             way_out = "Use a name that ends in .csv, or add --format"
             raise InvalidArgument.of("output", output, rule, way_out)
         if rows == "events" or (rows is None and output.endswith("events.csv")):
-            count = tables.write_csv(output, tables.EVENT_COLUMNS, tables.event_rows(events))
+            count = tables.write_csv(
+                output, tables.EVENT_COLUMNS, tables.event_rows(events, result.metric)
+            )
             written = f"{count:,} events"
         else:
             count = tables.write_csv(output, tables.ARM_COLUMNS, tables.arm_rows(result))

@@ -22,10 +22,12 @@ from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
 from lastarm.masking import is_masked, without_hashes
+from lastarm.metric import for_people
 from lastarm.plain import clean, counted
 from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
 
+MOST_METRICS = 10  # that have a column
 EVERY = 1.0  # seconds between two looks at a running search
 
 
@@ -187,30 +189,38 @@ def _arms(result: Result, top: int) -> list[Table]:
     best, some = ranked[:top], ranked[:MOST_LOOKED_AT]  # others may have other settings
     every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
+    latest = {arm: result.curves[arm][-1] for arm in best}
+    told = {arm: result.told_beside(arm, upto) for arm, (upto, _) in latest.items()}
+    beside = for_people(told.values(), MOST_METRICS)
+    metrics = {name for one in told.values() for name in one}
     rows = []
-    for arm in best:
-        upto, loss = result.curves[arm][-1]
+    for arm, (upto, loss) in latest.items():
         values = [result.configs[arm].get(name, "") for name in names]
+        values += [told[arm].get(name, "") for name in beside]
         shown = [f"{value:.4g}" if isinstance(value, float) else f"{value}" for value in values]
         star = " ★" if arm == result.arm else ""
         rows.append(
             [
                 f"{arm}{star}",
                 f"{upto:,}",
-                f"{loss:.6g}",
+                result.metric.figure(loss),
                 *(clean(one, MOST_SIGNS) for one in shown),
             ]
         )
-    settings = [clean(name, MOST_SIGNS) for name in names]
-    tables = display.side_by_side(["arm", "pulls", "loss", *settings], rows)
-    if len(every) > len(names):
-        tables[-1].caption = f"and {len(every) - len(names):,} more settings: see --json"
+    headings = [clean(name, MOST_SIGNS) for name in (*names, *beside)]
+    tables = display.side_by_side(["arm", "pulls", result.metric.label, *headings], rows)
+    more = {"setting": len(every) - len(names), "metric": len(metrics) - len(beside)}
+    if any(more.values()):
+        unseen = " and ".join(
+            counted(count, f"more {what}") for what, count in more.items() if count
+        )
+        tables[-1].caption = f"and {unseen}: see --json"
     return tables
 
 
 def _by_stretch(result: Result) -> list[Table]:
     """The stretches of a search that was extended, for people."""
-    rows = []
+    metric, rows = result.metric, []
     for row in result.by_stretch():
         losses = (row["loss"], row["test_loss"])
         rows.append(
@@ -220,8 +230,8 @@ def _by_stretch(result: Result) -> list[Table]:
                 f"{row['observations']:,}",
                 f"arm {row['arm']}" if row["complete"] else "not closed",
                 f"{row['level']:,}" if row["complete"] else "",
-                *("" if loss is None else f"{loss:.6g}" for loss in losses),
+                *("" if loss is None else metric.figure(loss) for loss in losses),
             ]
         )
-    headings = ("budget", "pulls", "looks", "recommended", "after", "loss", "test loss")
-    return display.side_by_side(headings, rows)
+    headings = ("budget", "pulls", "looks", "recommended", "after")
+    return display.side_by_side([*headings, metric.label, f"test {metric.label}"], rows)

@@ -115,6 +115,7 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
 )
 @whole_option("--retries", default=0, help="Try a failed pull again N times.")
 @click.option("--maximize", is_flag=True, help="Higher is better; the loss is the negative.")
+@click.option("--metric", metavar="NAME", help="What the figure is called, such as accuracy.")
 @click.option(
     "--recommend",
     type=click.Choice(["latest", "best"]),

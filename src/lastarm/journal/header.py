@@ -8,7 +8,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ from lastarm.errors import OtherSearch, OtherSecret, OtherVersion
 from lastarm.events import Changed, Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
 from lastarm.masking import is_masked, is_same, masked_words, without_hashes
+from lastarm.metric import LOSS, UNNAMED, Metric
 from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
 from lastarm.samplers import Sampler
 from lastarm.space import Space
 from lastarm.space import describe as describe_space
-from lastarm.trainers import Config, Trainer
+from lastarm.trainers import Config, Maximized, Trainer
 from lastarm.trainers.source_code import changes, code_of
 
 
@@ -34,6 +35,7 @@ def header(
     trainer: Trainer[Any],
     recommend: str,
     sampler: Sampler | None,
+    metric: Metric = LOSS,
 ) -> Opened:
     """The header of a search that begins here and now.
 
@@ -46,6 +48,7 @@ def header(
     :param recommend: "latest" or "best".
     :param sampler: what chooses configs, if they are not all drawn. The header has the versions of
         the packages that it uses.
+    :param metric: what people read in place of the loss. It is not compared on resuming.
     """
     packages = ["lastarm", *(sampler.packages if sampler else ())]
     version = importlib.import_module("importlib.metadata").version  # which takes time to import
@@ -65,6 +68,7 @@ def header(
         command=tuple(sys.argv),
         folder=os.getcwd(),
         code=code_of(trainer),
+        metric={} if metric == LOSS else asdict(metric),
     )
 
 
@@ -161,6 +165,14 @@ def header_of(events: Sequence[Event]) -> Opened:
     """The first event of a journal."""
     assert isinstance(events[0], Opened), "the first event of a journal is its header"
     return events[0]
+
+
+def metric_of(opened: Opened) -> Metric:
+    """What people read in place of the losses of a journal. One of version 0.1 has no name."""
+    if opened.metric:
+        return Metric(**opened.metric)
+    maximized = opened.trainer.get("kind") == Maximized.__name__
+    return Metric(UNNAMED, maximize=True) if maximized else LOSS
 
 
 def _as_read(opened: Opened) -> Opened:

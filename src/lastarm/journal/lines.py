@@ -101,6 +101,7 @@ def fields_of(event: Event) -> dict[str, Any]:
                 "folder": event.folder,
             }
             # Version 0.1 has none of these.
+            fields |= {"metric": dict(event.metric)} if event.metric else {}
             fields |= {"code": dict(event.code)} if event.code else {}
             fields |= {"id": event.identity} if event.identity else {}
             return fields | ({"seal": event.seal} if event.seal else {})
@@ -156,6 +157,7 @@ def event_of(fields: dict[str, Any]) -> Event:
                 str(fields.get("id", "")),
                 str(fields.get("seal", "")),
                 _code_of(fields) if "code" in fields else {},
+                _metric_of(fields["metric"]) if "metric" in fields else {},
             )
         case "changed":
             return Changed(_code_of(fields))
@@ -170,6 +172,10 @@ def _pull_of(fields: dict[str, Any]) -> Pull:
 
 def _code_of(fields: dict[str, Any]) -> dict[str, str]:
     return {name: str(hashed) for name, hashed in fields["code"].items()}
+
+
+def _metric_of(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"name": str(fields["name"]), "maximize": bool(fields["maximize"])}
 
 
 def _work_of(fields: dict[str, Any]) -> Work:

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
+from lastarm.metric import LOSS, Metric
 from lastarm.plain import counted, printable
 from lastarm.policy import Policy
 from lastarm.report.notebook import below_the_cell, in_notebook
@@ -42,6 +43,7 @@ class Told(NamedTuple):
     loss: str = ""
     busy: str = ""
     settings: str = ""
+    metric: Metric = LOSS
 
     @property
     def counted(self) -> str:
@@ -62,9 +64,9 @@ class Told(NamedTuple):
         >>> told.fitted(5)
         ('', '')
         """
-        loss = self.loss and f", loss {self.loss}"
+        loss = self.loss and f", {self.metric.label} {self.loss}"
         busy = self.busy and f", workers busy {self.busy}"
-        long = loss.replace("loss", "lowest loss", 1) + busy
+        long = (self.loss and f", {self.metric.best} {self.loss}") + busy
         least = min(LEAST, cell_len(self.settings))
         for before, after in (
             (f"{self.policy}: {self.rung}, {self.arms} to {self.level}", long),
@@ -96,7 +98,7 @@ class _Terminal(Console):
 
 @contextmanager
 def shown(
-    policy: Policy, configs: Sequence[Config], sheet: Timesheet
+    policy: Policy, configs: Sequence[Config], sheet: Timesheet, metric: Metric = LOSS
 ) -> Iterator[Callable[[Event], None]]:
     """Draw the rung, the arms left in it, pulls of the budget, the best so far and the time left.
 
@@ -105,7 +107,7 @@ def shown(
     """
     if in_notebook():
         with below_the_cell() as line:
-            yield _Watch(policy, configs, sheet, lambda told: line(*_for_notebook(told)))
+            yield _Watch(policy, configs, sheet, lambda told: line(*_for_notebook(told)), metric)
         return
     console = _Terminal(stderr=True, highlight=False)
     most = BAR if console.width >= WIDE else BAR // 2
@@ -128,7 +130,7 @@ def shown(
 
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(policy.name, total=policy.budget, count="")
-        yield _Watch(policy, configs, sheet, draw)
+        yield _Watch(policy, configs, sheet, draw, metric)
 
 
 def _for_notebook(told: Told) -> tuple[float, str, str]:
@@ -145,6 +147,7 @@ class _Watch:
     configs: Sequence[Config]
     sheet: Timesheet
     draw: Callable[[Told], object]
+    metric: Metric = LOSS
     budget: int = field(init=False)
     ledger: Ledger = field(default_factory=Ledger)
     rungs: dict[int, set[int]] = field(default_factory=dict)  # level → arms started for it
@@ -184,9 +187,10 @@ class _Watch:
                 pulls=pulls,
                 budget=self.budget,
                 left=self._time_left(now, pulls),
-                loss="" if self.best[0] == inf else f"{self.best[0]:.4g}",
+                loss="" if self.best[0] == inf else f"{self.metric.value(self.best[0]):.4g}",
                 busy=f"{100 * used.share:.0f} %" if used and used.workers > 1 else "",
                 settings="" if self.best[0] == inf else self._settings(self.best[1]),
+                metric=self.metric,
             )
         )
 

@@ -78,6 +78,7 @@ class BatchedSGD:
         self._trainer = trainer
         self._look = FoldByFold(trainer, train_scores=train_scores)
         self._threads = threads
+        self.shown_as = trainer.shown_as
         estimator = trainer.estimator
         self._step = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
         self._usual = final_step(estimator).get_params()

@@ -27,7 +27,7 @@ class FoldByFold:
         self.train_scores = train_scores
         self.start, self.train = trainer.start, trainer.train
         self.on_all_rows = trainer.on_all_rows
-        self.version = trainer.version
+        self.version, self.shown_as = trainer.version, trainer.shown_as
 
     def loss(self, state: Trained) -> Mapping[str, float]:
         """The mean loss of all folds, and the scores of each."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Loss, Opened
 from lastarm.journal.lines import fields_of
-from lastarm.plain import readable
+from lastarm.metric import LOSS, Metric
+from lastarm.plain import readable, renamed
 from lastarm.result import Result
 
 ARM_COLUMNS = ("arm", "recommended", "pulls", "loss", "error", "losses")
@@ -21,34 +24,34 @@ EVENT_COLUMNS = (
     *("loss_seconds", "worker", "attempt", "retried", "lost", "error", "budget"),
     *("config", "metrics"),
 )
+MOST_METRICS = 1000  # columns of a table of arms
 FORMULA = ("=", "+", "-", "@", "'", "＝", "＋", "－", "＠")
 
 Row = dict[str, Any]
 
 
-def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> Row:
-    """The values by their names; one with a name that is taken has the prefix before it.
-
-    >>> renamed("param", {"loss": 1, "param_loss": 2}, taken=["loss"])
-    {'param_param_loss': 1, 'param_loss': 2}
-    """
-    row = {}
-    for name, value in values.items():
-        free = name
-        while free in taken or (free != name and free in values):
-            free = f"{prefix}_{free}"
-        row[free] = value
-    return row
-
-
 def arm_rows(result: Result) -> list[Row]:
-    """A row for each arm that was pulled: `ARM_COLUMNS`, then its settings by their names."""
-    return [
-        at._asdict()
-        | {"recommended": at.arm == result.arm, "losses": list(result.curves.get(at.arm, []))}
-        | renamed("param", result.configs[at.arm], ARM_COLUMNS)
-        for at in result.standings()
-    ]
+    """A row for each arm that was pulled, as it stands.
+
+    It has `ARM_COLUMNS`; the figure by its name, if it is not the loss itself; the arm's settings;
+    and what the trainer told beside the latest loss. Settings keep their names, unless one is the
+    name of a column that every search has.
+    """
+    standings = result.standings()
+    latest = {at.arm: result.told_beside(at.arm, at.pulls) for at in standings}
+    metrics = dict.fromkeys(name for told in latest.values() for name in told)
+    shown = set(islice(metrics, MOST_METRICS))
+    settings = {name for at in standings for name in result.configs[at.arm]}
+    own = {*ARM_COLUMNS, *renamed("param", dict.fromkeys(settings), ARM_COLUMNS)}
+    rows = []
+    for at in standings:
+        row = at._asdict()
+        row |= {"recommended": at.arm == result.arm, "losses": [*result.curves.get(at.arm, [])]}
+        row |= (figure := result.metric.beside({"loss": at.loss}, own))
+        row |= renamed("param", result.configs[at.arm], ARM_COLUMNS)
+        told = {name: value for name, value in latest[at.arm].items() if name in shown}
+        rows.append(row | renamed("metric", told, {*own, *figure}))
+    return rows
 
 
 def dataframe(result: Result, *, curves: bool) -> Any:
@@ -64,9 +67,11 @@ def dataframe(result: Result, *, curves: bool) -> Any:
         rows = arm_rows(result)
         return pandas.DataFrame(rows, columns=all_columns(ARM_COLUMNS, rows))
     own = ("arm", "pulls", "loss", "error")
+    figure = partial(result.metric.beside, taken=own)
     return pandas.DataFrame(
         {"arm": arm, "pulls": upto, "loss": loss}
-        | renamed("metric", result.metrics.get(arm, {}).get(upto, {}), own)
+        | figure({"loss": loss})
+        | renamed("metric", result.told_beside(arm, upto), {*own, *figure({"loss": loss})})
         for arm, curve in sorted(result.curves.items())
         for upto, loss in curve
     )
@@ -77,8 +82,11 @@ def all_columns(columns: Sequence[str], rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
 
 
-def event_rows(events: Iterable[Event]) -> Iterator[Row]:
-    """A row for each event, as the journal spells it: those of `EVENT_COLUMNS` that it has."""
+def event_rows(events: Iterable[Event], metric: Metric = LOSS) -> Iterator[Row]:
+    """A row for each event, as the journal spells it: those of `EVENT_COLUMNS` that it has.
+
+    The figures of losses follow under their own names, if they are not the losses themselves.
+    """
     for record, event in enumerate(events, start=1):
         row = {"record": record, **fields_of(event)}
         match event:
@@ -88,7 +96,9 @@ def event_rows(events: Iterable[Event]) -> Iterator[Row]:
                 row["loss"] = loss
             case Closed(test_loss=loss):
                 row["test_loss"] = loss
-        yield {name: row[name] for name in EVENT_COLUMNS if row.get(name) is not None}
+        known = {name: row[name] for name in EVENT_COLUMNS if row.get(name) is not None}
+        losses: Row = {name: known[name] for name in ("loss", "test_loss") if name in known}
+        yield known | metric.beside(losses, EVENT_COLUMNS)
 
 
 def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> int:

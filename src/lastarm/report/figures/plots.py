@@ -63,7 +63,9 @@ class Plots:
         self._result = result
 
     def curves(self, ax: Axes | None = None) -> Axes:
-        """The losses of every arm against its pulls, up to where it was dropped.
+        """The losses of every arm, or the figures that stand for them, against its pulls.
+
+        A curve ends where its arm was dropped.
 
         The numbers above the axes say how many arms came to each level, or past it.
 
@@ -158,10 +160,10 @@ class Plots:
     def policies(
         self, others: Mapping[str, Result], *, name: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """The lowest loss so far against the pulls spent, of this search and of others.
+        """The best loss so far against the pulls spent, of this search and of others.
 
-        The mark at the end is the loss of the recommended arm. It is above the line where a loss
-        rose with more training: an arm is recommended as it is now, unless the search had
+        The mark at the end is the loss of the recommended arm. It is off the line where the loss
+        got worse with more training: an arm is recommended as it is now, unless the search had
         recommend="best".
 
         :param others: other results, by their names.
@@ -178,17 +180,21 @@ class Plots:
             looks = _looks(results.values())
             for (label, result), look in zip(results.items(), looks, strict=True):
                 pulls = [at for at, _ in result.best_so_far] + [result.spent.pulls]
-                losses = [_bounded(loss) for _, loss in result.best_so_far]
-                losses += losses[-1:] or [nan]
-                (line,) = axes.step(pulls, losses, where="post", label=f"\u200a{short(label)}")
+                value = result.metric.value
+                figures = [value(_bounded(loss)) for _, loss in result.best_so_far]
+                figures += figures[-1:] or [nan]
+                (line,) = axes.step(pulls, figures, where="post", label=f"\u200a{short(label)}")
                 line.set(color=look.colour, ls=look.dashes, lw=look.width)
-                end = losses[-1] if result.loss is None else _bounded(result.loss)
-                axes.vlines(pulls[-1], losses[-1], end, color=look.colour, ls=":", lw=look.width)
+                end = figures[-1] if result.loss is None else value(_bounded(result.loss))
+                axes.vlines(pulls[-1], figures[-1], end, color=look.colour, ls=":", lw=look.width)
                 axes.plot(pulls[-1], end, look.marker or "o", color=look.colour, ms=6)
-            axes.set(xlabel="pulls spent, all arms together", ylabel="lowest loss so far")
+            best = f"{self._result.metric.best} so far"
+            axes.set(xlabel="pulls spent, all arms together", ylabel=best)
+            axes.yaxis.label.set_parse_math(False)  # its name comes from users
             points = [point for result in results.values() for point in result.best_so_far]
             ends = [result.loss for result in results.values() if result.loss is not None]
             tall = wide([*(loss for _, loss in points), *ends])
+            tall = tall and not any(result.maximized for result in results.values())
             log(axes, "x" * wide([at for at, _ in points]) + "y" * tall)
             framed_legend(axes)
         return axes
@@ -276,20 +282,26 @@ class _End(NamedTuple):
 
 DROPPED = _End("left behind", "o", PLAIN, 3.0)
 ABOVE = _End("left behind, above the scale", "^", PLAIN, 4.0)
+BELOW = _End("left behind, below the scale", "v", PLAIN, 4.0)
 OUT = _End("failed or diverged", "x", DIM, 4.5)
 
 
 def _draw_curves(axes: Axes, result: Result) -> None:
-    """Every loss that was looked at; what is far above most is drawn at the upper edge."""
+    """Every loss that was looked at; what is far worse than most is drawn at the edge."""
+    metric = result.metric
     losses = [loss for curve in result.curves.values() for _, loss in curve if drawable(loss)]
-    scale = "log" if wide(losses) else "linear"
+    scale = "log" if wide(losses) and not metric.maximize else "linear"
     top = _top(result, losses, scale == "log")
     lines: dict[int, list[tuple[float, float]]] = {
-        arm: [(level, min(loss, top) if drawable(loss) else top) for level, loss in curve]
+        arm: [
+            (level, metric.value(min(loss, top) if drawable(loss) else top))
+            for level, loss in curve
+        ]
         for arm, curve in result.curves.items()
     }
     last = {arm: line[-1] for arm, line in lines.items()}
-    last = {arm: (failure.pull.upto, top) for arm, failure in result.failures.items()} | last
+    worst = metric.value(top)
+    last = {arm: (failure.pull.upto, worst) for arm, failure in result.failures.items()} | last
     many = len(last) > MANY
     paths = [line for arm, line in lines.items() if arm != result.arm]
     if many:  # a path takes matplotlib as long as its points; with nan between, lines share one
@@ -299,18 +311,19 @@ def _draw_curves(axes: Axes, result: Result) -> None:
         ]
     others = LineCollection(paths, colors=PLAIN, linewidths=0.8, alpha=0.5, rasterized=many)
     axes.add_collection(others, autolim=False)
+    beyond = BELOW if metric.maximize else ABOVE
     ends: dict[_End, list[tuple[float, float]]] = {}
     for arm in last:
         if arm == result.arm:
             continue
         final = result.curves[arm][-1][1] if arm in result.curves else top
         out = arm in result.failures or not drawable(final)
-        ends.setdefault(OUT if out else ABOVE if final > top else DROPPED, []).append(last[arm])
+        ends.setdefault(OUT if out else beyond if final > top else DROPPED, []).append(last[arm])
     if result.arm is not None:
         label = f"arm {result.arm}, recommended"
         (own,) = axes.plot(*zip(*lines[result.arm], strict=True), "o-", label=label)
         own.set(color=ACCENT, lw=2.2, ms=6, markevery=[-1], zorder=4, clip_on=False)
-    for end in (DROPPED, ABOVE, OUT):
+    for end in (DROPPED, beyond, OUT):
         if end in ends:
             (marks,) = axes.plot(*zip(*ends[end], strict=True), end.marker, label=end.label)
             marks.set(color=end.colour, ms=end.size, zorder=3, clip_on=False, rasterized=many)
@@ -321,12 +334,14 @@ def _draw_curves(axes: Axes, result: Result) -> None:
         log(axes, "y")
     else:
         margin = 0.05 * (top - low) or 0.05 * abs(top) or 1.0
-        axes.set_ylim(low - margin, top + margin)
+        axes.set_ylim(*sorted(map(metric.value, (low - margin, top + margin))))
     levels = [[level for level, _ in curve] for curve in result.curves.values()]
     _name_levels(axes, levels, {failure.pull.upto for failure in result.failures.values()})
-    axes.set(xlabel="pulls of an arm", ylabel="loss")
+    axes.set(xlabel="pulls of an arm", ylabel=metric.label)
+    axes.yaxis.label.set_parse_math(False)  # its name comes from users
     if ends:
-        framed_legend(axes, loc="upper right", fontsize="small")
+        corner = "lower right" if metric.maximize else "upper right"  # few curves end there
+        framed_legend(axes, loc=corner, fontsize="small")
 
 
 def _top(result: Result, losses: Sequence[float], logarithmic: bool) -> float:

@@ -11,7 +11,9 @@ from typing import Any
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Extended, Loss, Opened, Pull
 from lastarm.journal import read
+from lastarm.journal.header import metric_of
 from lastarm.ledger import Ledger
+from lastarm.metric import LOSS
 from lastarm.plain import readable, readable_metrics
 
 LOWEST = "lowest loss"  # of all arms, by the pulls of all arms together
@@ -32,8 +34,8 @@ class Logger(ABC):
     ...         print("arm", arm, config)
     ...     def observe(self, arm, level, values):
     ...         print("arm", arm, "after", level, values)
-    ...     def improve(self, pulls, loss):
-    ...         print("after", pulls, "pulls in all:", loss)
+    ...     def improve(self, pulls, values):
+    ...         print("after", pulls, "pulls in all:", values)
     ...     def extend(self, budget):
     ...         print("extended to", budget)
     ...     def end_arm(self, arm, error):
@@ -46,12 +48,13 @@ class Logger(ABC):
     search {}
     arm 0 {'rate': 0.5}
     arm 0 after 2 {'loss': 0.25, 'accuracy': 0.9}
-    after 2 pulls in all: 0.25
+    after 2 pulls in all: {'lowest loss': 0.25}
     >>> logger.close()
     arm 0 ends None
     search ends {'arm': 0, 'config': {'rate': 0.5}, 'level': 2, 'loss': 0.25, 'test_loss': None}
 
-    A subclass says how each of these is written. `search` closes a logger that it was given when
+    A loss that has a name of its own, such as `roc_auc`, is written under that name, too. A
+    subclass says how each of these is written. `search` closes a logger that it was given when
     it ends. A logger writes one search; a search that is resumed needs a new one, which writes all
     of it again.
     """
@@ -60,6 +63,7 @@ class Logger(ABC):
         self._ledger = Ledger()
         self._begun = self._closed = False
         self._configs: dict[int, Mapping[str, Any]] = {}
+        self.shown_as = LOSS  # known from a journal, or else from the search
 
     def __call__(self, event: Event) -> None:
         """Write what has happened."""
@@ -68,6 +72,8 @@ class Logger(ABC):
                 f"this {type(self).__name__} has written a search, and is closed. Make a new one "
                 "for each search."
             )
+        if isinstance(event, Opened):
+            self.shown_as = metric_of(event)
         if not self._begun:
             self._begun = True
             self.begin(_about(event) if isinstance(event, Opened) else {})
@@ -84,11 +90,14 @@ class Logger(ABC):
                     for name, value in told.items()
                     if isinstance(value, int | float)
                 }
-                self.observe(pull.arm, pull.upto, {"loss": loss} | numbers)
+                values: dict[str, Any] = {"loss": loss}
+                values |= self.shown_as.beside({"loss": loss}, values)
+                self.observe(pull.arm, pull.upto, values | numbers)
             case Extended(budget):
                 self.extend(budget)
         for pulls, loss in self._ledger.best_so_far[improvements:]:
-            self.improve(pulls, loss)
+            best = {LOWEST: loss, self.shown_as.best: self.shown_as.value(loss)}
+            self.improve(pulls, best)
 
     def replay(self, journal: str | Path) -> None:
         """Write the search in a journal, all of it, and close the logger.
@@ -114,15 +123,17 @@ class Logger(ABC):
         if closed is None:
             self.end(None)
             return
-        self.end(
-            {
-                "arm": closed.arm,
-                "config": self._configs.get(closed.arm, {}),
-                "level": closed.upto,
-                "loss": dict(self._ledger.curves.get(closed.arm, [])).get(closed.upto),
-                "test_loss": closed.test_loss,
-            }
-        )
+        losses = {
+            "loss": dict(self._ledger.curves.get(closed.arm, [])).get(closed.upto),
+            "test_loss": closed.test_loss,
+        }
+        found = {
+            "arm": closed.arm,
+            "config": self._configs.get(closed.arm, {}),
+            "level": closed.upto,
+            **losses,
+        }
+        self.end(found | self.shown_as.beside(losses, found))
 
     @abstractmethod
     def begin(self, about: Mapping[str, Any]) -> None:
@@ -137,7 +148,7 @@ class Logger(ABC):
         """After `level` pulls an arm has this loss, and these metrics that are numbers."""
 
     @abstractmethod
-    def improve(self, pulls: int, loss: float) -> None:
+    def improve(self, pulls: int, values: Mapping[str, float]) -> None:
         """After that many pulls of all arms together, the lowest loss is this one."""
 
     @abstractmethod

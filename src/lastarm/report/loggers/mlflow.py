@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from lastarm.report.loggers.logger import LOWEST, Logger, flat, module_of
+from lastarm.report.loggers.logger import Logger, flat, module_of
 
 LONGEST = 6000  # characters of a parameter; MLflow refuses longer ones
 AT_ONCE = 100  # parameters that MLflow takes in one request
@@ -57,9 +57,9 @@ class MLflow(Logger):
         """Log them, with the pulls as step."""
         self._log(self._arms[arm], level, values)
 
-    def improve(self, pulls: int, loss: float) -> None:
-        """Log it, with the pulls as step."""
-        self._log(self._search, pulls, {LOWEST: loss})
+    def improve(self, pulls: int, values: Mapping[str, float]) -> None:
+        """Log them, with the pulls as step."""
+        self._log(self._search, pulls, values)
 
     def extend(self, budget: int) -> None:
         """Note it as a tag, because parameters cannot be changed."""
@@ -79,8 +79,12 @@ class MLflow(Logger):
         self._client.set_tag(self._search, "lastarm.arm", str(answer["arm"]))
         for name, value in flat({"config": answer["config"]}).items():
             self._client.set_tag(self._search, f"lastarm.{name}", str(value)[:LONGEST])
-        found = {"loss": answer["loss"], "test loss": answer["test_loss"]}
-        known = {name: value for name, value in found.items() if value is not None}
+        figures = {
+            name.replace("test_", "test ", 1): value
+            for name, value in answer.items()
+            if name not in ("arm", "config", "level")
+        }
+        known = {name: value for name, value in figures.items() if value is not None}
         self._log(self._search, answer["level"], known)
         if answer["arm"] in self._arms:
             self._client.set_tag(self._arms[answer["arm"]], "lastarm.recommended", "true")

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from lastarm.report.loggers.logger import LOWEST, Logger, flat, module_of
+from lastarm.report.loggers.logger import Logger, flat, module_of
 
 MOST_OPEN = 32  # files: TensorBoard's writer has a thread for each. One that is closed can go on.
 SECONDS = 2  # after which what was written can be seen
@@ -53,9 +53,10 @@ class TensorBoard(Logger):
         for name, value in values.items():
             self._write(_name(arm), level, self._scalars.scalar_pb(name, value))
 
-    def improve(self, pulls: int, loss: float) -> None:
-        """Write it, with the pulls as step."""
-        self._write("search", pulls, self._scalars.scalar_pb(LOWEST, loss))
+    def improve(self, pulls: int, values: Mapping[str, float]) -> None:
+        """Write them, with the pulls as step."""
+        for name, value in values.items():
+            self._write("search", pulls, self._scalars.scalar_pb(name, value))
 
     def extend(self, budget: int) -> None:
         """Write it as a text."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from lastarm.report.loggers.logger import LOWEST, Logger, flat, module_of
+from lastarm.report.loggers.logger import Logger, flat, module_of
 
 
 class WeightsAndBiases(Logger):
@@ -51,9 +51,9 @@ class WeightsAndBiases(Logger):
         """Log them by the pulls of the arm."""
         self._arms[arm].log({"pulls": level, **values})
 
-    def improve(self, pulls: int, loss: float) -> None:
-        """Log it by the pulls of all arms."""
-        self._search.log({"pulls": pulls, LOWEST: loss})
+    def improve(self, pulls: int, values: Mapping[str, float]) -> None:
+        """Log them by the pulls of all arms."""
+        self._search.log({"pulls": pulls, **values})
 
     def extend(self, budget: int) -> None:
         """Note it in the summary."""

@@ -95,9 +95,10 @@ class Estimator(OnlyKnown):
       has a model of its own, a pull trains all of them, and the loss is their mean loss. For a
       `TimeSeriesSplit`, TEST are the last rows.
     - `scoring`: the name of a scorer, a function of (estimator, X, y), or "score" for the
-      estimator's own. The loss is then −score. Left out, it is 1 − accuracy for classifiers and
-      the mean squared error for regressors. For several metrics it is a list of names, a dict of
-      names and scorers, or a function that returns a dict; all of them are in the journal.
+      estimator's own. The loss is then −score, and what is shown is the score, by its name. Left
+      out, it is 1 − accuracy for classifiers and the mean squared error for regressors. For
+      several metrics it is a list of names, a dict of names and scorers, or a function that
+      returns a dict; all of them are in the journal.
     - `metric`: the name of the metric that arms are compared by, if there are several. Left out,
       it is the first.
     - `sample_weight`: a weight for each row. It goes where scikit-learn's `GridSearchCV` sends it:
@@ -169,6 +170,7 @@ class Estimator(OnlyKnown):
             threads = whole_number("threads", threads, 1, "the threads of BLAS and OpenMP")
         self.threads = threads
         self.metrics = Scoring(scoring, metric, estimator)
+        self.shown_as = self.metrics.shown_as
         if y is None and get_tags(final).target_tags.required:
             rule = f"{type(final).__name__} requires y to be passed, but the target y is None"
             raise InvalidArgument.of("y", None, rule, "Pass the targets")

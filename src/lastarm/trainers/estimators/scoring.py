@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer
 
 from lastarm.errors import InvalidArgument
+from lastarm.metric import LOSS, Metric
 from lastarm.trainers.losses import as_loss
 
 ONLY = "score"  # the name of a metric that is the only one
@@ -44,6 +45,15 @@ class Scoring:
     def compared(self) -> str:
         """The name of the metric that arms are compared by."""
         return self.metric or ONLY
+
+    @property
+    def shown_as(self) -> Metric:
+        """The same for people: the score that they asked for, or else the loss."""
+        if self.given is None:
+            return LOSS
+        own = self.given if isinstance(self.given, str) else getattr(self.given, "__name__", ONLY)
+        named = self.metric or (own if "<" not in own else ONLY)  # not "<lambda>"
+        return Metric(named, maximize=True)
 
     def as_grid_search_takes_it(self) -> Any:
         """The `scoring` of scikit-learn's own search."""
