@@ -192,6 +192,7 @@ OTHERS: dict[str, st.SearchStrategy[Any]] = {
     "seconds": st.none() | st.just(3600.0),
     "include": st.none(),
     "maximize": st.booleans(),
+    "metric": st.none() | st.sampled_from(["accuracy", "=1+1", "[red]"]),
     "recommend": st.sampled_from(["latest", "best"]),
 }
 # Workers and limits of time that will do are left out: they start processes, which takes long.
