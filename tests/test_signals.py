@@ -1,5 +1,6 @@
 """Signals: the first stops a search, the second acts as it always did, whenever it comes."""
 
+import os
 import signal
 from contextlib import ExitStack
 from typing import Any
@@ -56,3 +57,14 @@ def test_a_handler_that_was_ignored_stays_so() -> None:
             assert stop.signal is None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_forked_child_ends_by_sigterm_also_if_no_handler_can_run_in_it() -> None:
+    with stop_on_signals(), stop_on_signals():
+        child = os.fork()
+        if not child:
+            ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+            goes_on = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+            os._exit(10 * ends + goes_on)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL

@@ -71,6 +71,7 @@ class _Handler:
         self._before: dict[int, Any] = {}
 
     def install(self) -> None:
+        _installed.append(self)
         for number in (signal.SIGINT, signal.SIGTERM):
             # A signal that is ignored, as under nohup, stays so; None was not set from Python.
             if (before := signal.getsignal(number)) not in (signal.SIG_IGN, None):
@@ -80,6 +81,14 @@ class _Handler:
     def remove(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
+        if self in _installed:
+            _installed.remove(self)
+
+    def let_end(self) -> None:
+        """In a forked child: SIGTERM acts as it always did."""
+        before = self._before.get(signal.SIGTERM)
+        if signal.getsignal(signal.SIGTERM) is self:
+            signal.signal(signal.SIGTERM, before)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         first = self._stop.signal is None
@@ -99,6 +108,24 @@ class _Handler:
         else:
             signal.signal(number, before)
             signal.raise_signal(number)
+
+
+_installed: list[_Handler] = []  # the inner ones last
+
+
+def _let_children_end() -> None:
+    """A child that a trainer has forked, as a pool does, is meant to end by SIGTERM.
+
+    Its parent may wait for that. A handler in Python would not do: if the signal comes just before
+    the child waits for a lock, the handler is never called. Ctrl-C stays noted, and does nothing
+    else, so that a pull that is under way can be finished.
+    """
+    for handler in reversed(_installed):
+        handler.let_end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_children_end)
 
 
 def _say_how_to_leave() -> None:
