@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import signal
 import sys
 import time
 import traceback
@@ -42,6 +43,15 @@ class Copy(NamedTuple):
     at: Any  # an ObjectRef
 
 
+def _let_child_end() -> None:
+    """In a child that a pull has forked, such as one of a pool: SIGTERM ends it.
+
+    Ray's own handler is for its workers. If the signal comes just before the child waits for a
+    lock, it is never called, and the pool waits for its child for ever.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 class PullActor:
     """In an actor: performs pulls, and keeps the states of the last ones in `memory` bytes."""
 
@@ -58,6 +68,8 @@ class PullActor:
         except BaseException:
             return traceback.format_exc()
         script.keep()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_let_child_end)
         path = self._kit.seen_folder
         folder = StateFolder(path, trainer, durable=self._kit.durable) if path else None
         self._states = States(folder, memory=math.inf, always=True)
