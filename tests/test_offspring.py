@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
 
 
 def printed(script: str, folder: Path) -> list[str]:
@@ -137,3 +140,51 @@ if __name__ == "__main__":
         print(result.loss)
 """
     assert printed(script, tmp_path) == ["21.0"] * 2
+
+
+SHARING = """
+import multiprocessing, os, sys, time
+from lastarm import Configs, UniformAllocation, search
+
+class Sharing:
+    def start(self, config, seed):
+        return config
+
+    def train(self, state, pulls):
+        if state["sleeps"]:
+            # It has a name in shared memory, which a process of Python removes when we are dead.
+            self.lock = multiprocessing.get_context("spawn").Lock()
+            with open("names", "a") as names:
+                names.write(f"/dev/shm/sem.{self.lock._semlock.name[1:]}\\n")
+            time.sleep(600)
+        return state
+
+    def loss(self, state):
+        return 0.5
+
+configs = Configs([{"sleeps": True}, {"sleeps": False}])
+limit = float(sys.argv[1]) or None
+policy = UniformAllocation(2, 2)
+search(Sharing(), configs, policy=policy, runner="processes", workers=1, pull_seconds=limit)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where shared memory has names in a folder")
+@pytest.mark.parametrize("ends", ["by a limit of time", "with its coordinator"])
+def test_what_a_killed_worker_has_left_in_shared_memory_is_removed(
+    ends: str, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(SHARING)
+    names, limit = tmp_path / "names", "0.5" if ends == "by a limit of time" else "0"
+    with subprocess.Popen([sys.executable, "script.py", limit], cwd=tmp_path) as script:
+        while script.poll() is None and not (names.exists() and names.read_text()):
+            time.sleep(0.01)
+        if ends == "with its coordinator":
+            script.kill()
+    left = [Path(name) for name in names.read_text().split()]
+    assert left
+    for _ in range(3000):
+        if not any(path.exists() for path in left):
+            break
+        time.sleep(0.01)
+    assert not any(path.exists() for path in left)

@@ -13,7 +13,24 @@ from weakref import WeakSet
 
 # Its standard input ends when the process dies that has the other end, however it dies. A program
 # may send signals to its whole group; only the one that it cannot survive ends the guard.
-GUARD = 'trap "" HUP INT TERM; read _; kill -9 "-${1:-0}"'
+# Python's resource tracker is killed last: it removes what others have left in shared memory once
+# they are dead, and then ends by itself. There is one for multiprocessing, and one for joblib.
+CLEANS_UP = "resource_tracker"  # in the command of such a process
+GUARD = f"""
+trap "" HUP INT TERM; read _
+group=${{1:-$$}} others= trackers=
+for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" && set -- ${{line##*) }} && test "$3" = "$group" || continue
+    process=${{stat%/stat}} words=
+    read -r words < "$process/cmdline"
+    case $words in
+        *{CLEANS_UP}*) trackers=1 ;;
+        *) test "$process" = /proc/$$ || others="$others ${{process#/proc/}}" ;;
+    esac
+done
+test "$trackers" && {{ kill -9 $others; sleep 1; }}
+kill -9 "-$group"
+"""
 GUARD_NAME = "lastarm-guard"  # as it is shown in lists of processes
 
 

@@ -38,7 +38,7 @@ from lastarm.arguments import time_limit, whole_number
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
-from lastarm.offspring import Guard, ThisProcess
+from lastarm.offspring import CLEANS_UP, Guard, ThisProcess
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
@@ -488,14 +488,26 @@ def receive(pipe: IO[bytes]) -> Any:
 def end_session(leader: int) -> None:
     """Kill every process of the session that `leader` leads, the leader last.
 
-    So also those that were put into process groups of their own are ended.
+    So also those that were put into process groups of their own are ended. Those that clean up
+    after the others end by themselves.
     """
+    spared = False
     for member in _members(leader):
         if member not in (leader, os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(member, signal.SIGKILL)
+                if _cleans_up(member):
+                    spared = True
+                else:
+                    os.kill(member, signal.SIGKILL)
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
+        (os.kill if spared else os.killpg)(leader, signal.SIGKILL)
+
+
+def _cleans_up(process: int) -> bool:
+    try:
+        return CLEANS_UP.encode() in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _members(leader: int) -> list[int]:
