@@ -13,6 +13,7 @@ from faults.full_disks import FULL_DISKS
 from faults.kills import KILLS_EVERYWHERE, RANDOM_KILLS
 from faults.load import LOAD
 from faults.losses import LOSSES
+from faults.offspring import OFFSPRING
 from faults.owners import OWNERS
 from faults.planted import Planted
 from faults.planted_edges import PLANTED_EDGES
@@ -20,6 +21,7 @@ from faults.planted_scale import PLANTED_SCALE
 from faults.planted_storage import PLANTED as PLANTED_STORAGE
 from faults.planted_workers import PLANTED_WORKERS
 from faults.power import POWER_CUTS
+from faults.real_arms import REAL_ARMS
 from faults.refusals import REFUSALS
 from faults.runners_agree import RUNNERS_AGREE
 from faults.schedules import SCHEDULES
@@ -53,7 +55,9 @@ CAMPAIGNS: tuple[Campaign, ...] = (
     LOAD,
     BIG_STATES,  # F22
     SOAK,
-    SLOW_LOADING,  # F26
+    REAL_ARMS,  # F25
+    SLOW_LOADING,
+    OFFSPRING,
     VANISHING,  # F28
     SECOND_USER,
 )

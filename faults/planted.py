@@ -4,10 +4,13 @@ from __future__ import annotations
 import __future__
 
 import inspect
+import os
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -49,3 +52,13 @@ def mutated(owner: Any, name: str, was: str, becomes: str) -> Iterator[None]:
         yield
     finally:
         function.__code__ = before
+
+
+@contextmanager
+def everywhere(code: str) -> Iterator[None]:
+    """Within, every Python process that is started begins with this code."""
+    with tempfile.TemporaryDirectory(prefix="lastarm-faults-") as folder:
+        Path(folder, "sitecustomize.py").write_text(code)
+        path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+        with patch.dict(os.environ, {"PYTHONPATH": path}):
+            yield

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from faults.planted import Planted, mutated
+from faults.offspring import CASES, OFFSPRING, SCRIPTS
+from faults.planted import Planted, everywhere, mutated
+from faults.real_arms import REAL_ARMS
 from faults.second_user import KINDS, SECOND_USER
 from faults.slow_loading import SLOW_LOADING
 from faults.vanishing import HARMS, VANISHING
@@ -15,12 +17,18 @@ from lastarm.journal import Journal, file
 from lastarm.journal.disk import Folder
 from lastarm.journal.rescue import WrittenLines
 from lastarm.journal.seals import Seals
-from lastarm.runners.processes import TrainerFile, WorkerProcess
+from lastarm.runners.processes import Processes, TrainerFile, WorkerProcess
 
 
 def one(attack: str) -> range:
     """The number of an attack by a second user."""
     number = list(KINDS).index(attack)
+    return range(number, number + 1)
+
+
+def in_a_script(kind: str) -> range:
+    """The number of a case of trainers with children."""
+    number = CASES.index((SCRIPTS, kind))
     return range(number, number + 1)
 
 
@@ -106,5 +114,35 @@ PLANTED_EDGES: tuple[Planted, ...] = (
         partial(mutated, temporary, "sweep", "_remove_left(place / name)", "pass"),
         SLOW_LOADING,
         range(1),
+    ),
+    Planted(
+        "a state stays on the disk when a later one has replaced it",
+        partial(mutated, Index, "add", "levels.keys() - needed", "()"),
+        REAL_ARMS,
+        range(1),
+    ),
+    Planted(
+        "a search leaves a descriptor open",
+        partial(mutated, Processes, "close", "self._trainer.close()", "os.dup(0)"),
+        REAL_ARMS,
+        range(1),
+    ),
+    Planted(
+        "a forked child speaks for its worker",
+        partial(
+            everywhere,
+            "import lastarm.offspring; lastarm.offspring.ThisProcess.__exit__ = lambda *_: None",
+        ),
+        OFFSPRING,
+        in_a_script("a fork on its own"),
+    ),
+    Planted(
+        "a pool does not know the functions of a script",
+        partial(
+            everywhere,
+            "import lastarm.runners.remote; lastarm.runners.remote.Script.keep = lambda _: None",
+        ),
+        OFFSPRING,
+        in_a_script("a forked pool"),
     ),
 )

@@ -58,10 +58,17 @@ def orphans(mark: str) -> list[int]:
 
     They have some seconds to do so. Where the system does not list processes, none is found.
     """
-    until = monotonic() + SECONDS_FOR_ORPHANS
-    while (found := _marked(f"{MARK}={mark}".encode())) and monotonic() < until:
-        sleep(0.01)
-    return found
+    wanted = f"{MARK}={mark}".encode()
+    came_true(lambda: not _marked(wanted), SECONDS_FOR_ORPHANS)
+    return _marked(wanted)
+
+
+def came_true(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether it is so within that time."""
+    until = monotonic() + seconds
+    while not (is_so := condition()) and monotonic() < until:
+        sleep(0.005)
+    return is_so
 
 
 def _marked(wanted: bytes) -> list[int]:
