@@ -14,7 +14,7 @@ import pytest
 
 from lastarm import Changed, LogUniform, Opened, Result, search
 from lastarm.cli import main
-from lastarm.errors import AllArmsFailed, JournalDamaged, JournalLocked, TrainerChanged
+from lastarm.errors import AllArmsFailed, JournalLocked, TrainerChanged
 from lastarm.events import Event
 from lastarm.journal import Journal, read
 from lastarm.journal.lock import held
@@ -201,7 +201,7 @@ def test_states_in_a_folder_of_their_own_are_kept_too(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_journal_or_that_is_in_use_is_not_renamed(tmp_path: Path) -> None:
     (tmp_path / "j.jsonl").write_text("my,data\n1,2\n")
-    with pytest.raises(JournalDamaged):
+    with pytest.raises(NotAJournal):
         run(tmp_path, fresh=True)
     assert (tmp_path / "j.jsonl").read_text() == "my,data\n1,2\n"
     (tmp_path / "j.jsonl").unlink()
