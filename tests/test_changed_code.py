@@ -14,7 +14,7 @@ import pytest
 
 from lastarm import Changed, LogUniform, Opened, Result, search
 from lastarm.cli import main
-from lastarm.errors import AllArmsFailed, JournalLocked, TrainerChanged
+from lastarm.errors import AllArmsFailed, JournalLocked, NotAJournal, TrainerChanged
 from lastarm.events import Event
 from lastarm.journal import Journal, read
 from lastarm.journal.lock import held
