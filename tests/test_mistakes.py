@@ -213,7 +213,10 @@ def test_a_state_that_cannot_be_saved_is_reported_once_with_its_reason_and_cost(
 
     with pytest.warns(StateNotSaved) as told:
         searched(locked, journal=tmp_path / "j.jsonl", workers=workers)
-    (unsaved,) = [one.message for one in told if isinstance(one.message, StateNotSaved)]
+    (warned,) = [one for one in told if isinstance(one.message, StateNotSaved)]
+    unsaved = warned.message
+    assert isinstance(unsaved, StateNotSaved)
+    assert warned.filename == __file__, "where lastarm was called"
     assert "a running generator cannot be pickled" in unsaved.reason
     assert "`resume`" in str(unsaved)
     assert "trained again from its beginning" in str(unsaved)

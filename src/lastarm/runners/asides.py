@@ -7,6 +7,7 @@ errors the first is kept as it is, so that `AllArmsFailed` can be raised from it
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 from contextlib import suppress
@@ -47,7 +48,7 @@ class Asides:
         for warning in aside.warnings:
             if type(warning) not in self._given:
                 self._given.add(type(warning))
-                warnings.warn(warning, stacklevel=2)
+                warnings.warn(warning, stacklevel=_depth_of_the_caller())
         if isinstance(told, Loss):
             if isfinite(told.value):
                 self._none_is_healthy, self._first = False, None
@@ -60,6 +61,14 @@ class Asides:
         if self._first and self._first[0] == failure.pull:
             return self._first[1]
         return ArmRaised(failure.pull.arm, failure.pull.upto, failure.traceback)
+
+
+def _depth_of_the_caller() -> int:
+    """How far up the code is that called lastarm: a warning belongs there, not to our own line."""
+    depth, frame = 1, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "lastarm":
+        depth, frame = depth + 1, frame.f_back
+    return depth - 1
 
 
 def _here(failure: Failure, error: BaseException | bytes) -> BaseException:
