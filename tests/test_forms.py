@@ -278,6 +278,18 @@ def test_a_generator_that_can_resume_does_so_at_any_level(looked: bool) -> None:
         assert [other.loss(other.train(resumed, 1)) for _ in range(level, 9)] == whole[level:]
 
 
+def test_at_first_a_default_of_resume_is_what_it_begins_with() -> None:
+    def counting(config: Any, resume: int = 7) -> Iterator[Any]:
+        while True:
+            resume += 1
+            yield resume, resume
+
+    trainer = Generated(counting)
+    state = pickle.loads(pickle.dumps(trained(trainer, {}, 2)))
+    assert trainer.loss(state) == 9
+    assert trainer.loss(trainer.train(state, 1)) == 10
+
+
 def test_one_that_stopped_by_itself_is_not_started_again() -> None:
     def stops(config: Any, resume: Any) -> Iterator[Any]:
         assert resume is None, "it had ended"

@@ -16,6 +16,7 @@ from lastarm.journal import read
 from lastarm.report.loggers import Logger, MLflow, TensorBoard, WeightsAndBiases
 from lastarm.report.loggers.logger import module_of
 from lastarm.trainers import Config
+from tests.refusals import refused
 
 SPACE = [{"x": Uniform(0, 1), "layers": [(1, 2)]}, {"x": Uniform(0, 1), "kind": "b"}]
 
@@ -128,6 +129,29 @@ def test_a_logger_writes_one_search(tmp_path: Path) -> None:
     logger.close()
     with pytest.raises(InvalidArgument):
         logger(read(tmp_path / "j.jsonl")[0])
+
+
+def test_an_error_at_the_beginning_is_not_hidden_by_the_end(tmp_path: Path) -> None:
+    class Refusing(Recorded):
+        def begin(self, about: Mapping[str, Any]) -> None:
+            if at == "begin":
+                raise OSError("there is no server")
+
+        def begin_arm(self, arm: int, config: Mapping[str, Any]) -> None:
+            raise OSError("there is no server")
+
+        def end_arm(self, arm: int, error: str | None) -> None:
+            raise KeyError(arm)
+
+    for at in ("begin", "begin_arm"):
+        with pytest.raises(OSError, match="no server"):
+            run(tmp_path / f"{at}.jsonl", Refusing())
+
+
+@pytest.mark.parametrize("given", [[Recorded()], Recorded, "mlflow"])
+def test_what_is_not_called_with_events_is_refused_before_training(given: Any) -> None:
+    with refused("on_event", given):
+        search(arms, SPACE, arms=8, budget=64, on_event=given)
 
 
 def test_the_error_for_a_missing_package_names_an_extra_that_exists() -> None:
@@ -261,3 +285,27 @@ def test_the_real_one_has_the_same_live_and_replayed(tool: str, tmp_path: Path) 
     assert str(result.arm) in str(live["search"])
     losses = str([one for name, one in live.items() if name.endswith(str(result.arm))])
     assert "accuracy" in losses
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_real_one_takes_any_name_and_writes_again_apart(tool: str, tmp_path: Path) -> None:
+    if not find_spec(tool):
+        pytest.skip(f"{tool} is not installed: make frameworks")
+    make, runs = TOOLS[tool]
+    names = ("lr (max)", "/lr", "a/../b", "..", "epoch=3")
+
+    def odd(config: Config) -> Iterator[Any]:
+        while True:
+            yield {"loss": config["/lr"], **{f"{name}!": 1.0 for name in names}}
+
+    def searched() -> Any:
+        space = {name: Uniform(0, 1) for name in names}
+        return search(odd, space, arms=2, budget=4, on_event=make(tmp_path, "odd"))
+
+    searched()
+    once = runs(tmp_path, "odd")
+    searched()
+    if tool == "tensorboard":  # the others have names of their own for each run
+        assert len(list((tmp_path / "odd/arm-0000").iterdir())) == 1
+        assert runs(tmp_path, "odd/2") == once

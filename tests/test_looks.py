@@ -25,10 +25,12 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall, InvalidArgument
-from lastarm.events import Event
+from lastarm.events import Event, Work
+from lastarm.ledger.utilisation import Timesheet
 from lastarm.policies.envelope_halving import Falls
 from lastarm.policies.parts.expectation import CHOSEN, expected_rank, variance_left
 from lastarm.policies.parts.rungs import cost, levels
+from lastarm.report import progress
 
 
 @pytest.mark.parametrize(
@@ -313,6 +315,35 @@ def test_if_every_arm_has_had_its_pulls_it_was_not_the_time_that_ended_it() -> N
 def test_workers_have_the_seconds_each() -> None:
     one, three = (timed(1.0, TimedHalving(40, seconds=90, at_once=n)).spent for n in (1, 3))
     assert 2.5 * one.train_seconds < three.train_seconds
+
+
+def test_another_number_of_workers_may_continue(tmp_path: Path) -> None:
+    table, rows = RecordedCurves([[0.5]] * 4), [{"row": row} for row in range(4)]
+    first, again = (
+        search(
+            table, rows, seconds=1000, max_pulls=3, workers=workers, journal=tmp_path / "j.jsonl"
+        )
+        for workers in (2, 1)
+    )
+    assert (again.nothing_trained, again.digest) == (True, first.digest)
+    assert again.policy["at_once"] == 2
+
+
+def test_progress_of_a_search_that_has_only_seconds_is_their_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    drawn: list[progress.Told] = []
+    policy = TimedHalving(4, seconds=120, at_once=2)
+    watch = progress._Watch(policy, [{"x": 1}] * 4, Timesheet(1), drawn.append)
+    monkeypatch.setattr(progress, "monotonic", lambda: watch.began)
+    pull = Pull(0, upto=9)
+    for event in (pull, Loss(pull, 0.5, Work(trained=9, train_seconds=50.0, loss_seconds=10.0))):
+        watch(event)
+    assert (drawn[-1].used, drawn[-1].counted) == (0.25, "9 pulls, 0:01:30 of 0:02:00 left")
+    monkeypatch.setattr(progress, "monotonic", lambda: watch.began + 90)
+    watch(pull)
+    assert (drawn[-1].used, drawn[-1].counted) == (0.75, "9 pulls, 0:00:30 of 0:02:00 left")
 
 
 def test_arms_that_fail_leave_room_for_others_until_all_have_failed() -> None:

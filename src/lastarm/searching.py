@@ -160,7 +160,7 @@ def search(
     """
     # Prepare: check every argument, choose policy and runner, draw the configs.
     refuse_unknown("search", [*inspect.signature(search).parameters][:-1], others)
-    _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds)
+    _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds, on_event)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     own = getattr(how, "shown_as", LOSS)
@@ -409,7 +409,13 @@ def _warn_of_changes(journal: Journal, code: Mapping[str, str]) -> None:
 
 
 def _require_fit(
-    sampler: Any, journal: Any, fresh: Any, maximize: Any, recommend: Any, switch: Any
+    sampler: Any,
+    journal: Any,
+    fresh: Any,
+    maximize: Any,
+    recommend: Any,
+    switch: Any,
+    on_event: Any,
 ) -> None:
     """Refuse what no other part of the search looks at before it begins."""
     if not isinstance(fresh, bool):
@@ -418,6 +424,10 @@ def _require_fit(
     if not isinstance(sampler, Sampler | None):
         rule = "it is not a sampler"
         raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as Forest()")
+    if on_event is not None and (isinstance(on_event, type) or not callable(on_event)):
+        rule = "it is a function that is called with each event, or a logger"
+        way_out = "Use one of them, such as TensorBoard(folder); others can replay the journal"
+        raise InvalidArgument.of("on_event", on_event, rule, way_out)
     if not isinstance(maximize, bool):
         rule = "it says whether higher is better"
         raise InvalidArgument.of("maximize", maximize, rule, "Use True or False")
@@ -456,6 +466,9 @@ def _require_one_meaning(metric: Metric, event: Event) -> None:
 
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
     """The policy with the budget that the search began with. A larger one than ever extends it."""
+    opened = journal.events[0]
+    if hasattr(policy, "at_once") and isinstance(opened, Opened):  # what it planned for
+        policy = unasked(policy, at_once=opened.policy.get("at_once", 1))
     first, *others = journal.budgets or [policy.budget]
     if policy.budget == first:
         return policy

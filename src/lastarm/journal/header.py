@@ -185,7 +185,11 @@ def _as_read(opened: Opened) -> Opened:
 def _identity(opened: Opened) -> dict[str, Any]:
     """All that decides the answer of a search, by name."""
     names = {"name": "policy", "seed": "policy.seed", "version": "policy.version"}
-    policy = {names.get(name, name): value for name, value in opened.policy.items()}
+    policy = {
+        names.get(name, name): value
+        for name, value in opened.policy.items()
+        if name != "at_once"  # how many workers began it: another number may continue it
+    }
     parts = {"trainer": opened.trainer, "space": opened.space}
     others = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
     return {"seed": opened.seed, **policy, **others}

@@ -19,6 +19,7 @@ from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.metric import LOSS, Metric
 from lastarm.plain import counted, printable
+from lastarm.policies import TimedHalving
 from lastarm.policy import Policy
 from lastarm.report.notebook import below_the_cell, in_notebook
 from lastarm.trainers import Config
@@ -26,6 +27,7 @@ from lastarm.trainers import Config
 EVERY = 0.1  # seconds between two drawings
 WIDE, BAR = 100, 20  # characters of a wide terminal, and of the bar in it
 LONGEST_COUNT = "{0}/{0} pulls, 0:00:00 left  "
+LONGEST_TIME = "0000000 pulls, 0:00:00 of 0:00:00 left  "
 LEAST, MOST_SIGNS = 8, 80  # characters of settings that are worth showing, and at most
 NOTEBOOK = 100  # characters, beside the bar and the count
 
@@ -38,16 +40,19 @@ class Told(NamedTuple):
     arms: str
     level: str
     pulls: int
-    budget: int
+    budget: int | None  # None: seconds are all that bounds it
     left: str = ""
     loss: str = ""
     busy: str = ""
     settings: str = ""
     metric: Metric = LOSS
+    used: float = 0.0  # the share of the budget, or of the seconds
 
     @property
     def counted(self) -> str:
         """The pulls of the budget, and the time left."""
+        if self.budget is None:
+            return f"{self.pulls} pulls, {self.left} left"
         figures = f"{self.pulls:>{len(f'{self.budget}')}}/{self.budget} pulls"
         return figures + (f", {self.left} left" if self.left else "")
 
@@ -111,7 +116,8 @@ def shown(
         return
     console = _Terminal(stderr=True, highlight=False)
     most = BAR if console.width >= WIDE else BAR // 2
-    bar_width = max(4, min(most, console.width - cell_len(LONGEST_COUNT.format(policy.budget))))
+    longest = LONGEST_TIME if _only_seconds(policy) else LONGEST_COUNT.format(policy.budget)
+    bar_width = max(4, min(most, console.width - cell_len(longest)))
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=bar_width),
@@ -122,21 +128,29 @@ def shown(
         before, after = told.fitted(console.width - bar_width - cell_len(told.counted) - 2)
         bar.update(
             task,
-            completed=told.pulls,
-            total=told.budget,
+            completed=told.used,
             description=before,
             count=told.counted + after,
         )
 
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(policy.name, total=policy.budget, count="")
+        task = bar.add_task(policy.name, total=1, count="")
         yield _Watch(policy, configs, sheet, draw, metric)
+
+
+def _only_seconds(policy: Policy) -> TimedHalving | None:
+    """The policy, if seconds are its only budget."""
+    return policy if isinstance(policy, TimedHalving) and policy.has_no_budget else None
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _for_notebook(told: Told) -> tuple[float, str, str]:
     """The share that is done, and what stands before and after the bar: a cell is wide."""
     before, after = told.fitted(NOTEBOOK)
-    return told.pulls / told.budget, before, f"{told.counted}{after}"
+    return told.used, before, f"{told.counted}{after}"
 
 
 @dataclass
@@ -149,6 +163,7 @@ class _Watch:
     draw: Callable[[Told], object]
     metric: Metric = LOSS
     budget: int = field(init=False)
+    began: float = field(default_factory=monotonic)
     ledger: Ledger = field(default_factory=Ledger)
     rungs: dict[int, set[int]] = field(default_factory=dict)  # level → arms started for it
     rung: int = 0
@@ -177,7 +192,8 @@ class _Watch:
             self.since = self.since or (now, pulls)
         number = sorted(self.rungs).index(self.rung) + 1 if self.rungs else 0
         arms = len(self.rungs.get(self.rung, ()))
-        used = self.sheet.utilisation
+        workers = self.sheet.utilisation
+        used, left = self._used_and_left(now, pulls)
         self.draw(
             Told(
                 policy=self.policy.name,
@@ -185,22 +201,29 @@ class _Watch:
                 arms=counted(arms, "arm"),
                 level=f"{self.rung:,}",
                 pulls=pulls,
-                budget=self.budget,
-                left=self._time_left(now, pulls),
+                budget=None if _only_seconds(self.policy) else self.budget,
+                left=left,
                 loss="" if self.best[0] == inf else f"{self.metric.value(self.best[0]):.4g}",
-                busy=f"{100 * used.share:.0f} %" if used and used.workers > 1 else "",
+                busy=f"{100 * workers.share:.0f} %" if workers and workers.workers > 1 else "",
                 settings="" if self.best[0] == inf else self._settings(self.best[1]),
                 metric=self.metric,
+                used=used,
             )
         )
 
-    def _time_left(self, now: float, pulls: int) -> str:
+    def _used_and_left(self, now: float, pulls: int) -> tuple[float, str]:
+        """The share of the budget that is used, and the time that is left."""
+        if timed := _only_seconds(self.policy):
+            spent = self.ledger.spent  # of earlier runs, too
+            worked = (spent.train_seconds + spent.loss_seconds) / timed.at_once
+            seconds = timed.seconds or inf
+            gone = min(seconds, max(worked, now - self.began))
+            return gone / seconds, f"{_clock(seconds - gone)} of {_clock(seconds)}"
         since, before = self.since or (now, pulls)
         if pulls <= before:
-            return ""
-        return str(
-            timedelta(seconds=round((now - since) * (self.budget - pulls) / (pulls - before)))
-        )
+            return pulls / self.budget, ""
+        left = (now - since) * (self.budget - pulls) / (pulls - before)
+        return pulls / self.budget, _clock(left)
 
     def _settings(self, arm: int) -> str:
         settings = ", ".join(

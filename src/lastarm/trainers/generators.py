@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -75,7 +76,7 @@ class Generated:
 
     A generator lives in its process. After a crash it starts again from zero, unless it has a
     parameter named `resume`. Then it must always yield pairs, and it is called with the state that
-    it yielded last, or with None at the beginning:
+    it yielded last; at the beginning without it, or with None if it has no default:
 
     >>> def descent(config, resume):
     ...     x = 1.0 if resume is None else resume
@@ -91,6 +92,11 @@ class Generated:
     ) -> None:
         self._function = function
         self._wanted = wanted("function", function, ("config",), ("seed", "resume"))
+        self._at_first = self._wanted
+        if "resume" in self._wanted:
+            resume = inspect.signature(function).parameters["resume"]
+            if resume.default is not resume.empty:
+                self._at_first = tuple(name for name in self._wanted if name != "resume")
         self._given_test = test
         self.version = getattr(function, "version", 1)
         if test is not None:
@@ -105,7 +111,8 @@ class Generated:
         """Let the generator run to its next yield, `pulls` times."""
         if state.generator is None and not state.ended:
             given = {"seed": state.seed, "resume": state.state}
-            named = {name: given[name] for name in self._wanted}
+            names = self._wanted if state.state is not None else self._at_first
+            named = {name: given[name] for name in names}
             state.generator = iter(self._function(dict(state.config), **named))
         awaited = state.yields + pulls
         for yielded in islice(() if state.generator is None else state.generator, pulls):

@@ -75,14 +75,15 @@ class Logger(ABC):
         if isinstance(event, Opened):
             self.shown_as = metric_of(event)
         if not self._begun:
-            self._begun = True
             self.begin(_about(event) if isinstance(event, Opened) else {})
+            self._begun = True  # only now, so that an error is not hidden by one of `close`
         improvements = len(self._ledger.best_so_far)
         self._ledger.add(event)
         match event:
             case Pull(arm, _, config) if config is not None and arm not in self._configs:
-                self._configs[arm] = _plain(config)
-                self.begin_arm(arm, self._configs[arm])
+                plain = _plain(config)
+                self.begin_arm(arm, plain)
+                self._configs[arm] = plain
             case Loss(pull, loss, _, metrics):
                 told = readable_metrics(metrics or {})
                 numbers = {

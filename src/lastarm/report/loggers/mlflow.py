@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from posixpath import normpath
 from typing import Any
 
 from lastarm.report.loggers.logger import Logger, flat, module_of
@@ -78,7 +79,7 @@ class MLflow(Logger):
             return
         self._client.set_tag(self._search, "lastarm.arm", str(answer["arm"]))
         for name, value in flat({"config": answer["config"]}).items():
-            self._client.set_tag(self._search, f"lastarm.{name}", str(value)[:LONGEST])
+            self._client.set_tag(self._search, _key(f"lastarm.{name}"), str(value)[:LONGEST])
         figures = {
             name.replace("test_", "test ", 1): value
             for name, value in answer.items()
@@ -107,7 +108,10 @@ class MLflow(Logger):
 def _key(name: str) -> str:
     """A name that MLflow takes: other signs than these become underscores.
 
-    >>> _key("top-5 accuracy (val)")
-    'top-5 accuracy _val_'
+    >>> _key("top-5 accuracy (val)"), _key("val/loss"), _key("/loss"), _key("a/../b")
+    ('top-5 accuracy _val_', 'val/loss', '_loss', 'a____b')
     """
-    return "".join(sign if sign.isalnum() or sign in "_-. /" else "_" for sign in name)[:250]
+    key = "".join(sign if sign.isalnum() or sign in "_-. /" else "_" for sign in name)[:250]
+    if key.startswith(("/", "..")) or normpath(key) != key or key == ".":  # not one of a file
+        return key.replace("/", "_").replace(".", "_")
+    return key

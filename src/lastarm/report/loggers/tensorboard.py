@@ -17,7 +17,8 @@ SECONDS = 2  # after which what was written can be seen
 class TensorBoard(Logger):
     """Writes a search for TensorBoard: see `Logger`.
 
-    :param folder: where to write. `tensorboard --logdir FOLDER` shows it.
+    :param folder: where to write. `tensorboard --logdir FOLDER` shows it. If a search was written
+        there before, as when one is resumed, it is the folder `2` in it, or `3`, and so on.
 
     In the folder of an arm are its loss and metrics by its pulls, and its hyperparameters, for the
     HPARAMS tab. In the folder `search` are the lowest loss by the pulls of all arms, and the
@@ -36,7 +37,12 @@ class TensorBoard(Logger):
         self._open: dict[str, Any] = {}  # folder → its file; the one that was used last is last
 
     def begin(self, about: Mapping[str, Any]) -> None:
-        """Write what the search is."""
+        """Write what the search is, to a folder in which no other one is."""
+        given, number = self._folder, 1
+        while (self._folder / "search").exists():  # two curves in one folder would be drawn as one
+            number += 1
+            self._folder = given / str(number)
+        (self._folder / "search").mkdir(parents=True)
         for name, value in flat(about).items():
             self._write("search", 0, self._texts.text_pb(name, str(value)))
 
