@@ -273,6 +273,7 @@ def test_steps_are_exact_and_end_at_or_below_the_high_end() -> None:
     ("domain", "argument"),
     [
         (lambda: made(Integer, 1, 9, step=0), "step"),
+        (lambda: made(Integer, 1, 3, step=10), "step"),
         (lambda: made(Integer, 1, 9, log=True, step=2), "step"),
         (lambda: made(Uniform, 0, 1, step=0), "step"),
         (lambda: made(Uniform, 0, 1, step=2), "step"),

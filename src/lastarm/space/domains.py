@@ -294,6 +294,9 @@ class Integer(Finite):
             rule = "with log=True there are no equal steps"
             way_out = "Leave one of the two out, or list the numbers in a Choice"
             raise InvalidArgument.of("step", step, rule, way_out)
+        if step > max(1, high - low):
+            rule = "it is the distance between two numbers of the domain"
+            raise InvalidArgument.of("step", step, rule, f"Use at most {max(1, high - low)}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "log", bool(self.log))
