@@ -16,6 +16,7 @@ from lastarm.journal import read
 from lastarm.report.loggers import Logger, MLflow, TensorBoard, WeightsAndBiases
 from lastarm.report.loggers.logger import module_of
 from lastarm.trainers import Config
+from tests.eventually import eventually
 from tests.refusals import refused
 
 SPACE = [{"x": Uniform(0, 1), "layers": [(1, 2)]}, {"x": Uniform(0, 1), "kind": "b"}]
@@ -279,8 +280,10 @@ def test_the_real_one_has_the_same_live_and_replayed(tool: str, tmp_path: Path) 
     make, runs = TOOLS[tool]
     result = run(tmp_path / "j.jsonl", make(tmp_path, "live"))
     make(tmp_path, "replayed").replay(tmp_path / "j.jsonl")
-    live, replayed = runs(tmp_path, "live"), runs(tmp_path, "replayed")
-    assert live == replayed
+    # W&B writes its files by another process, which may still be at it.
+    eventually(lambda: all(len(runs(tmp_path, name)) == 9 for name in ("live", "replayed")))
+    eventually(lambda: runs(tmp_path, "live") == runs(tmp_path, "replayed"))
+    live = runs(tmp_path, "live")
     assert len(live) == 9, "one for the search, and one for each arm"
     assert str(result.arm) in str(live["search"])
     losses = str([one for name, one in live.items() if name.endswith(str(result.arm))])

@@ -806,6 +806,17 @@ def test_what_pulls_decide_is_refused_once_and_not_by_each_arm() -> None:
         halving(GradientBoostingClassifier(), {"n_estimators": [10, 20]}).fit(X, y)
 
 
+def test_a_setting_may_be_another_model() -> None:
+    swapped = make_pipeline(StandardScaler(), SGDClassifier())
+    models = [RandomForestClassifier(8, max_depth=depth, random_state=0) for depth in (2, 9)]
+    space = {"sgdclassifier": models}
+    tuned = halving(swapped, space, n_arms=2, budget=16, policy="uniform", cv=3).fit(X, y)
+    for arm, setting in enumerate(tuned.cv_results_["params"]):
+        alone = cross_val_score(clone(swapped).set_params(**setting), X, y, cv=3)
+        found = [tuned.cv_results_[f"split{fold}_test_score"][arm] for fold in range(3)]
+        assert found == list(alone)  # each fold has a model of its own
+
+
 def test_refit_may_name_the_only_metric() -> None:
     named = halving(scoring="f1_macro", refit="f1_macro").fit(X, y)
     assert named.best_score_ == halving(scoring="f1_macro").fit(X, y).best_score_

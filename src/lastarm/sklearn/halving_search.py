@@ -586,7 +586,8 @@ def _drawn(
 def _warn_of_stopping(trainer: Estimator, configs: list[dict[str, Any]]) -> None:
     """If a config asks for early stopping, have it said once here, not by each worker."""
     for config in configs:
-        given = {name.rpartition("__")[2] for name, value in config.items() if value}
+        numbers = [name for name, value in config.items() if isinstance(value, Real) and value]
+        given = {name.rpartition("__")[2] for name in numbers}
         if given & {*STOPPING_ROUNDS}:
             with suppress(Exception):  # an arm that cannot be started fails on its own
                 trainer.start(config, seed=0)

@@ -205,8 +205,10 @@ class Estimator(OnlyKnown):
 
     def start(self, config: Config, seed: int) -> Trained:
         """Models with this config, not fitted yet."""
-        settings = {name: clone(value, safe=False) for name, value in config.items()}
-        models = [clone(self.estimator).set_params(**settings) for _ in self.splits]
+        models = []
+        for _ in self.splits:  # a setting that is an estimator is another one in each
+            settings = {name: clone(value, safe=False) for name, value in config.items()}
+            models.append(clone(self.estimator).set_params(**settings))
         _refuse_counted(models[0], config)  # it may have another last step than the others
         self._warn_of_stopping(final_step(models[0]))
         return Trained(config, seed, 0, models)
