@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from lastarm import SuccessiveHalving, Uniform, search
+from lastarm.checkpoints import StateFolder
+from lastarm.checkpoints.index import Index
 from lastarm.cli import main
 from lastarm.errors import (
     CheckpointNotWritten,
@@ -19,11 +21,14 @@ from lastarm.errors import (
     JournalNotRead,
     JournalNotWritten,
     NotOwnFile,
+    StateNotSaved,
 )
 from lastarm.events import Opened, Pull
 from lastarm.journal import Journal, file, lines, lock, read
 from lastarm.journal.disk import make_folder
 from lastarm.journal.lock import is_held
+from lastarm.runners.protocol import Arms
+from lastarm.runners.remote import Kit
 from lastarm.testing.runners import Drifting
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
@@ -80,9 +85,9 @@ def umask(mask: int) -> Iterator[None]:
 LIMITS = {"limit": Uniform(0, 1)}
 
 
-def searched(path: Path, **arguments: Any) -> Any:
+def searched(path: Path, trainer: Any = None, **arguments: Any) -> Any:
     policy = SuccessiveHalving(arms=4, budget=16)
-    return search(Drifting(), LIMITS, policy=policy, journal=path, **arguments)
+    return search(trainer or Drifting(), LIMITS, policy=policy, journal=path, **arguments)
 
 
 # The lock and the new journal --------------------------------------------------------------------
@@ -261,6 +266,50 @@ def test_a_link_in_place_of_the_folder_of_states_is_not_followed(tmp_path: Path)
     with pytest.raises(CheckpointNotWritten):
         searched(tmp_path / "j.jsonl")
     assert [path.read_text() for path in precious.parent.iterdir()] == ["precious"]
+
+
+def test_workers_of_an_engine_find_the_folder_without_harm_to_files_of_others(
+    tmp_path: Path,
+) -> None:
+    states = StateFolder(tmp_path / "j.jsonl.states", Drifting(), durable=True)
+    make_folder(states.path)
+    left = f"lastarm-{'0' * 32}"
+    for name in ("lastarm-notes", left):
+        (states.path / name).write_text("")
+    arms = Arms(Drifting(), [], index=Index(states, disk=2**30), always=True)
+    kit = Kit.of(arms)
+    assert {path.name for path in states.path.iterdir()} == {"lastarm-notes", kit.identity}
+    states.path.rename(tmp_path / "elsewhere")
+    states.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointNotWritten):
+        Kit.of(arms)
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 2
+
+
+class Linked(Drifting):
+    """Another user puts a link in the place of the file that is about to be saved."""
+
+    def __init__(self, outside: Path) -> None:
+        self.outside = outside
+
+    def save(self, state: Any, path: Path) -> None:
+        path.unlink()
+        path.symlink_to(self.outside)
+        path.write_text("a state")
+
+    def load(self, path: Path) -> Any:
+        raise AssertionError("nothing was saved")
+
+
+def test_a_trainer_saves_no_state_where_others_can_put_a_link(tmp_path: Path) -> None:
+    states, outside = tmp_path / "j.jsonl.states", tmp_path / "outside"
+    outside.write_text("precious")
+    states.mkdir()
+    states.chmod(0o777)
+    with pytest.warns(StateNotSaved, match="others may write"):
+        assert searched(tmp_path / "j.jsonl", trainer=Linked(outside)).complete
+    assert outside.read_text() == "precious"
+    assert not list(states.iterdir())
 
 
 # The command in a journal ------------------------------------------------------------------------

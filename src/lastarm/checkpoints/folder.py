@@ -135,14 +135,20 @@ class StateFolder:
                 new.unlink(missing_ok=True)
             raise CheckpointNotWritten(file, error) from error
 
-    def _save(self, state: Any, path: Path) -> Saved:
+    def _save(self, state: Any, new: Path) -> Saved | None:
         """Let the trainer write it."""
-        self._trainer.save(state, path)
-        path.chmod(0o600)  # it may have put another file in the place of ours
-        with path.open("rb") as written:
-            digest = self._digest(written)
-            if not (size := os.fstat(written.fileno()).st_size):
-                raise StateNotRead(f"`save` wrote nothing to {path}. Write to this file")
+        with Folder(self.path) as folder:
+            # It opens the file once more, by its name, where others could have put a link.
+            if not is_ours(folder.status):
+                self.refusal = f"others may write to its folder, {self.path}"
+                return None
+            path = folder.path_of(new.name)
+            self._trainer.save(state, path)
+            path.chmod(0o600)  # it may have put another file in the place of ours
+            with path.open("rb") as written:
+                digest = self._digest(written)
+                if not (size := os.fstat(written.fileno()).st_size):
+                    raise StateNotRead(f"`save` wrote nothing to {path}. Write to this file")
         return Saved(digest, size)
 
     def _pickle(self, state: Any, out: IO[bytes]) -> Saved | None:

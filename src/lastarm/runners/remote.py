@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import os
 import pickle
+import re
 import sys
 import threading
 import uuid
@@ -26,7 +28,7 @@ import cloudpickle
 from lastarm.arguments import as_float
 from lastarm.errors import CheckpointNotWritten, FolderNotSeen, InvalidArgument
 from lastarm.events import Failure, Told, Work
-from lastarm.journal.disk import make_folder
+from lastarm.journal.disk import Folder, make_folder
 from lastarm.runners.asides import Aside
 from lastarm.runners.performer import Task
 from lastarm.runners.protocol import Arms
@@ -211,6 +213,9 @@ def _can_be_imported(module: str) -> bool:
     return package == "__main__" or any(f.find_spec(package, None) for f in sys.meta_path)
 
 
+_IDENTITY = re.compile("lastarm-[0-9a-f]{32}")
+
+
 class Kit(NamedTuple):
     """What the workers of an engine need before the first pull: the trainer, by value.
 
@@ -232,9 +237,11 @@ class Kit(NamedTuple):
             return cls(identity, trainer, None, durable=False)
         try:
             make_folder(folder.path)
-            for left in folder.path.glob("lastarm-*"):  # by a search that was killed
-                left.unlink(missing_ok=True)
-            (folder.path / identity).touch(mode=0o600)
+            with Folder(folder.path) as there:
+                for name in list(there.files()):
+                    if _IDENTITY.fullmatch(name):  # left by a search that was killed
+                        there.unlink(name)
+                os.close(there.create(identity))
         except OSError as error:
             raise CheckpointNotWritten(folder.path, error) from error
         return cls(identity, trainer, folder.path, folder.durable)
