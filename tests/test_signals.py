@@ -2,7 +2,8 @@
 
 import os
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from threading import Event
 from typing import Any
 
 import pytest
@@ -68,3 +69,20 @@ def test_a_forked_child_ends_by_sigterm_also_if_no_handler_can_run_in_it() -> No
             os._exit(10 * ends + goes_on)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_forked_child_ends_by_sigterm_from_its_first_moment_on(nested: bool) -> None:
+    """A pool that is ended sends it to children that have just begun, and waits for them."""
+    with stop_on_signals() as stop, stop_on_signals() if nested else nullcontext():
+        for _ in range(20):
+            if (child := os.fork()) == 0:
+                Event().wait(60)  # for a lock; a handler may not be called meanwhile
+                os._exit(0)
+            os.kill(child, signal.SIGTERM)
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert ended == -signal.SIGTERM
+        assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.signal == signal.SIGTERM

@@ -67,38 +67,26 @@ class _Handler:
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
-        self._process = os.getpid()
-        self._before: dict[int, Any] = {}
+        self.before: dict[int, Any] = {}
 
     def install(self) -> None:
-        _installed.append(self)
         for number in (signal.SIGINT, signal.SIGTERM):
             # A signal that is ignored, as under nohup, stays so; None was not set from Python.
             if (before := signal.getsignal(number)) not in (signal.SIG_IGN, None):
-                self._before[number] = before
+                self.before[number] = before
                 signal.signal(number, self)
 
     def remove(self) -> None:
-        for number, before in self._before.items():
+        for number, before in self.before.items():
             signal.signal(number, before)
-        if self in _installed:
-            _installed.remove(self)
-
-    def let_end(self) -> None:
-        """In a forked child: SIGTERM acts as it always did."""
-        before = self._before.get(signal.SIGTERM)
-        if signal.getsignal(signal.SIGTERM) is self:
-            signal.signal(signal.SIGTERM, before)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         first = self._stop.signal is None
-        if number == signal.SIGTERM and os.getpid() != self._process:
-            first = False  # a child that a trainer has forked, as a pool does, is meant to end
         self._stop.note(number)
-        for each, before in self._before.items():
+        for each, before in self.before.items():
             if signal.getsignal(each) is self:
                 signal.signal(each, before)
-        before = self._before[number]
+        before = self.before[number]
         if isinstance(before, _Handler):
             before(number, frame)
         elif first:
@@ -110,22 +98,35 @@ class _Handler:
             signal.raise_signal(number)
 
 
-_installed: list[_Handler] = []  # the inner ones last
+# A forked child, as of a pool, is meant to end by SIGTERM, from its first moment on, whatever it
+# waits for. Python drops a signal that comes before the child has begun, and calls a handler only
+# when it comes back from what it waits for. So the signal waits until the child has no handler.
+_forking = threading.local()
 
 
-def _let_children_end() -> None:
-    """A child that a trainer has forked, as a pool does, is meant to end by SIGTERM.
+def _hold_back() -> None:
+    _forking.mask = None
+    if isinstance(signal.getsignal(signal.SIGTERM), _Handler):
+        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 
-    Its parent may wait for that. A handler in Python would not do: if the signal comes just before
-    the child waits for a lock, the handler is never called. Ctrl-C stays noted, and does nothing
-    else, so that a pull that is under way can be finished.
-    """
-    for handler in reversed(_installed):
-        handler.let_end()
+
+def _let_through() -> None:
+    if _forking.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
+def _let_through_in_child() -> None:
+    while isinstance(ours := signal.getsignal(signal.SIGTERM), _Handler):
+        signal.signal(signal.SIGTERM, ours.before[signal.SIGTERM])
+    _let_through()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_children_end)
+    os.register_at_fork(
+        before=_hold_back,
+        after_in_parent=_let_through,
+        after_in_child=_let_through_in_child,
+    )
 
 
 def _say_how_to_leave() -> None:
