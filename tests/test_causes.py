@@ -15,7 +15,8 @@ from lastarm import LogUniform, search
 from lastarm.batched import SomeFailed
 from lastarm.cli import main
 from lastarm.errors import AllArmsFailed, ArmRaised
-from lastarm.events import Event
+from lastarm.events import Event, Failure, Pull
+from lastarm.runners.asides import Aside, Asides
 from tests.user_code import load
 
 SPACE = {"lr": LogUniform(1e-5, 1e-1)}
@@ -84,6 +85,24 @@ def raised_there(**arguments: Any) -> None:
 
 def test_from_a_worker_process_the_cause_has_the_traceback_of_the_worker() -> None:
     raised_there(workers=2)
+
+
+class Hostile(Exception):
+    """An error that cannot be pickled, or not loaded, and raises no Exception then."""
+
+    def __reduce__(self) -> Any:
+        if self.args[0] == "sent":
+            raise KeyboardInterrupt
+        return sys.exit, ()
+
+
+@pytest.mark.parametrize("moment", ["sent", "loaded"])
+def test_an_error_that_cannot_be_sent_is_the_failure_of_its_arm(moment: str) -> None:
+    aside = Aside(error=Hostile(moment)).sendable()
+    assert (aside.error is None) == (moment == "sent")
+    asides, failure = Asides(), Failure(Pull(0, 1), "Hostile", "its traceback")
+    asides.take(failure, aside)
+    assert isinstance(asides.cause(failure), ArmRaised)
 
 
 def test_from_a_journal_too(tmp_path: Path) -> None:

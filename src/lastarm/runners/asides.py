@@ -29,7 +29,7 @@ class Aside(NamedTuple):
     def sendable(self) -> Aside:
         """The same for another process; without an error that cannot be sent, or is large."""
         pickled = None
-        with suppress(Exception):
+        with suppress(BaseException):  # its class may raise anything
             pickled = pickle.dumps(self.error)
         return Aside(self.warnings, pickled if pickled and len(pickled) < MOST_BYTES else None)
 
@@ -53,7 +53,7 @@ class Asides:
             if isfinite(told.value):
                 self._none_is_healthy, self._first = False, None
         elif self._none_is_healthy and not self._first and aside.error is not None:
-            with suppress(Exception):  # it may not be possible to load it here
+            with suppress(BaseException):  # it may not be possible to load it here
                 self._first = told.pull, _here(told, aside.error)
 
     def cause(self, failure: Failure) -> BaseException:
