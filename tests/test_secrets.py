@@ -60,6 +60,13 @@ HIDDEN = [
     f"https://host/path?token={SECRET}&lr=3",
     f"password='{SECRET} in a text that was cut o",
     f"key_size=256,password={SECRET}",
+    f"password: str = '{SECRET}'",
+    f"token: SecretStr | None = '{SECRET}'",
+    f"token = '''{SECRET}'''",
+    f"assert password == '{SECRET}'",
+    f"token != {SECRET}",
+    f"if (token := {SECRET})",
+    f"./train --token\t{SECRET}",
 ]
 
 SHOWN = [
@@ -84,6 +91,11 @@ def test_a_text_has_no_secrets(text: str) -> None:
     assert SECRET not in masked
     assert "***" in masked
     assert masked_text(masked) == masked
+
+
+@pytest.mark.parametrize("name", ["--api-key-2 ", "PASSWORD_1=", "secret2: ", "token_v2=", "key="])
+def test_a_number_is_a_secret_too_if_the_name_says_so(name: str) -> None:
+    assert masked_text(f"{name}123456") == f"{name}***"
 
 
 @pytest.mark.parametrize("text", SHOWN)
@@ -124,6 +136,10 @@ def test_whatever_a_secret_is_its_hash_stands_in_its_place(secret: str, data: An
     assert secret not in " ".join(without_hashes(masked))
     assert is_same(masked, words)
     assert not is_same(masked, [word.replace(secret, f"{secret}!") for word in words])
+
+
+def test_a_secret_may_begin_with_white_space() -> None:
+    assert masked_words(["--env=API_KEY=\nabc"], hashes=False) == ["--env=API_KEY=***"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,7 +11,7 @@ same again (`masked_words`, `is_same`). In texts and data there is no hash (`mas
 
 Some names only look like that, and are left alone: keyword, keyboard, keypoint, keyframe,
 tokenizer, and classes of exceptions such as KeyError. Some values cannot be secrets: True, False,
-None, a `{placeholder}`, and numbers if the name goes on after the word, as in key_size=256 and
+None, a `{placeholder}`, and numbers if the name goes on after key or token, as in key_size=256 and
 max_tokens=512. To hide too much of a text costs little, so an unquoted value ends at a space only.
 """
 
@@ -30,26 +30,29 @@ _WORD = (
     r"(?:key(?!word|board|point|frame)|token(?!i[sz])|secret|password|credential)"
     r"(?!\w{0,40}(?:error|exception|warning|interrupt)\b)"
 )
-_ENDS_IN_WORD = r"(?:key|token|secrets?|passwords?|credentials?)\Z"
+# Of such a name even a number is a secret, and so is that of a numbered one, as in API_KEY_2.
+_OF_A_SECRET = r"secret|password|credential|(?:key|token)[-_.v\d]*\Z"
 _AT_ITS_END = r"""(?=[\s,;:&)\]}'"\\]|\Z)"""
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[-+]?\d+)?" + _AT_ITS_END, re.IGNORECASE)
 _HARMLESS = re.compile(
     r"(?:true|false|none|null|\{[^{}\s]*\}|\*\*\*)" + _AT_ITS_END, re.IGNORECASE
 )
+_ANNOTATED = r":[ \t]{0,3}(?:str|bytes|SecretStr|Any|int)(?:[ ]?\|[ ]?None)?[ \t]{0,3}="
 
 # What stands before a secret: an option, a variable, or the scheme of an address. A variable is
 # looked for from the word on, because its name may begin with anything.
 _BEFORE = re.compile(
     rf"(?<![\w-])(?P<option>--?(?=[\w.-]{{0,60}}?{_WORD})[\w.-]{{1,80}})"
-    r"""(?:['"]?[ ]+|['"],[ ]*)(?!--)(?=\S)"""
+    r"""(?:['"]?[ \t]+|['"],[ ]*)(?!--)(?=\S)"""
     rf"|(?P<variable>{_WORD}[\w.-]{{0,60}})"
-    r"""[\\"'\]]{0,4}[ \t]{0,3}(?:=>|=|:)[ \t]{0,3}(?=\S)"""
+    rf"""[\\"'\]]{{0,4}}[ \t]{{0,3}}(?:{_ANNOTATED}|=>|->|[=!:]=|=|:)[ \t]{{0,3}}(?=\S)"""
     r"|\w://(?=[^\s/:@]*:[^\s/]*@)",
     re.IGNORECASE,
 )
 # A quote that is never closed is in a text that was cut off.
 _QUOTED = re.compile(
-    r"""[bruf]{0,2}(?:'(?:[^'\\]|\\(?s:.)?)*(?:'|\Z)|"(?:[^"\\]|\\(?s:.)?)*(?:"|\Z))""",
+    r"""[bruf]{0,2}(?:(?P<three>'{3}|"{3})(?s:.*?)(?:(?P=three)|\Z)"""
+    r"""|'(?:[^'\\]|\\(?s:.)?)*(?:'|\Z)|"(?:[^"\\]|\\(?s:.)?)*(?:"|\Z))""",
     re.IGNORECASE,
 )
 _BARE = re.compile(r"(?:(?:bearer|basic|token)[ ]+)?\S+", re.IGNORECASE)
@@ -117,10 +120,13 @@ def masked_words(words: Sequence[str], *, hashes: bool = True) -> list[str]:
         option = before.startswith("-") and "=" not in before and not word.startswith("--")
         if option and _is_secret(before, word):
             return hashed(word)
-        assigned = _NAME_AND_VALUE.fullmatch(word)
-        if assigned and _is_secret(assigned[1], assigned[2]):
-            return f"{assigned[1]}={hashed(assigned[2])}"
-        return masked_text(word, hashed)
+        names = ""  # those in a word such as --env=API_KEY=VALUE that are not of secrets
+        while assigned := _NAME_AND_VALUE.fullmatch(word):
+            name, word = assigned[1], assigned[2]
+            if _is_secret(name, word):
+                return f"{names}{name}={hashed(word)}"
+            names += f"{name}="
+        return names + masked_text(word, hashed)
 
     ours = 0  # how many words are options of ours, which have no secrets but in what they name
     if words and words[0] == "lastarm":
@@ -178,7 +184,7 @@ def _is_secret(name: Any, value: Any) -> bool:
 def _may_be_shown(name: str, text: str, at: int = 0) -> str:
     """The value at this place of a text, if it cannot be a secret; else nothing."""
     found = _HARMLESS.match(text, at)
-    if not found and not re.search(_ENDS_IN_WORD, name, re.IGNORECASE):
+    if not found and not re.search(_OF_A_SECRET, name, re.IGNORECASE):
         found = _NUMBER.match(text, at)
     return found[0] if found else ""
 
