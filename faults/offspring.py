@@ -35,7 +35,7 @@ from faults.campaign import SEARCHING, Campaign, Figures, Most, replayable
 from faults.children import CHILDREN, HARMLESS, LEFT, found
 from faults.disk import in_memory
 from faults.engines import Engine, dask_engine, ray_engine
-from faults.processes import MARK, came_true, in_shared_memory, orphans
+from faults.processes import MARK, SHARED, came_true, in_shared_memory, orphans
 from faults.strikes import BOTH, COORDINATOR, FROZEN, GOES_ON, WORKER, signalled, strike
 from lastarm import Batched, Configs, Processes, Serial, Simulated, UniformAllocation, search
 from lastarm.errors import AllArmsFailed
@@ -160,12 +160,17 @@ def killed(kind: str, place: Place, random: Random) -> None:
 def on_an_engine(where: str, kinds: Sequence[str], place: Place) -> None:
     """In a process of its own, because an engine keeps much in the process that starts it.
 
-    What is left by workers that the engine has ended is not the affair of the search.
+    What is left by workers that the engine has ended is not the affair of the search: Ray kills
+    their children, also those that would clean up.
     """
+    shared = in_shared_memory()
     call = f"in_this_process({where!r}, {kinds}, Place(Path({str(place.folder)!r}), ''))"
     code, said, complaint = Started(
         place, "-c", f"from pathlib import Path; from faults.offspring import *; {call}"
     ).end(may_leave=True)
+    for name in in_shared_memory() - shared:
+        if name.startswith("sem."):
+            (SHARED / name).unlink(missing_ok=True)
     assert code == 0, f"exit code {code}: {said}, {complaint}"
 
 
