@@ -316,3 +316,25 @@ def test_a_figure_that_is_not_finite_may_be_told_twice() -> None:
 
     found = search(diverging, SPACE, arms=8, budget=96, maximize=True, metric="accuracy")
     assert list(found.to_dataframe().columns)[-3:] == ["accuracy", "x", "depth"]
+
+
+# Figures ---------------------------------------------------------------------------------------
+
+
+def test_figures_are_drawn_upwards_and_have_the_name() -> None:
+    result = maximized(metric="accuracy")
+    axes: Any = result.plot.curves()
+    assert axes.get_ylabel() == "accuracy"
+    low, high = axes.get_ylim()
+    assert 0 < low < -(result.loss or 0) < high
+    axes = result.plot.policies({"again": maximized(metric="accuracy")})
+    assert axes.get_ylabel() == "highest accuracy so far"
+    assert min(line.get_ydata()[-1] for line in axes.get_lines()) > 0
+
+
+def test_a_hostile_name_is_not_taken_for_mathematics(tmp_path: Path) -> None:
+    result = maximized(metric=HOSTILE)
+    drawn: list[Any] = [result.plot.curves(), result.plot.policies({"again": result})]
+    for axes in drawn:
+        assert "$x^{2$" in axes.get_ylabel()
+        axes.figure.savefig(tmp_path / "figure.svg")

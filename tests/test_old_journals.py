@@ -77,7 +77,8 @@ def test_it_shows_reports_and_exports_what_it_did(
     assert {key: told[key] for key in TOLD} == {key: expected[key] for key in TOLD}
     assert run("show", journal) == 0
     assert run("report", journal, "-o", tmp_path / "report.html") == 0
-    assert f"{expected['loss']:.6g}" in (tmp_path / "report.html").read_text()
+    figure = Result.of(read(journal)).metric.figure(expected["loss"])
+    assert f'"said":"{figure}"' in (tmp_path / "report.html").read_text()
     assert run("export", journal, "-o", tmp_path / "arms.csv") == 0
     table = without_new_columns((tmp_path / "arms.csv").read_text(encoding="utf-8"))
     assert sha256(table.encode()).hexdigest() == expected["arms"]

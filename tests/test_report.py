@@ -10,6 +10,7 @@ import sys
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import count
 from math import inf, nan
@@ -86,6 +87,7 @@ def test_the_answer_comes_first_with_what_everything_would_have_cost() -> None:
     assert page["answer"] | {"cost": None} == {
         "arm": 0,
         "loss": 0.1,
+        "said": "0.1",
         "level": 9,
         "test_loss": 0.125,
         "runner_up": 1,
@@ -334,7 +336,7 @@ def test_without_a_journal_policy_and_space_are_known(tmp_path: Path, name: str)
     written, unwritten = pages
     assert unwritten["parameters"] == written["parameters"]
     assert unwritten["parameters"][0]["kind"] == "log"
-    assert unwritten["notes"][0] == written["notes"][0]
+    assert unwritten["metric"] == written["metric"]
     assert [arm["story"] for arm in unwritten["arms"]] == [arm["story"] for arm in written["arms"]]
     for one, other in zip(*(page["narrowing"]["rungs"] for page in pages), strict=True):
         same = ("label", "level", "arms", "already", "on", "pulls")
@@ -372,9 +374,48 @@ def test_what_to_do_next() -> None:
     assert len(steps("stopped")) == 2  # how it was begun, and how to resume it
 
 
-def test_a_figure_that_is_maximised_is_explained() -> None:
-    opened = Opened(0, {}, {}, {"kind": "Maximized"})
-    assert "as large as it can" in contents_of([opened])["notes"][0]
+def test_a_figure_that_is_maximised_is_told_as_it_is() -> None:
+    """Its axis leaves out what is much worse, which is below."""
+    curves = {arm: [(1, -0.5 - arm / 100), (2, -0.6 - arm / 100)] for arm in range(9)}
+    first, *events = told(curves | {9: [(1, 1e6)]}, Closed(8, 2, test_loss=-0.25))
+    assert isinstance(first, Opened)
+    opened = replace(first, metric={"name": "recall", "maximize": True})
+    page = contents_of([opened, *events])
+    assert page["metric"] == {"name": "recall", "best": "highest recall", "improve": "rise"}
+    assert (page["answer"]["loss"], page["answer"]["test_loss"]) == (0.68, 0.25)
+    low, high = page["axes"]["loss"]["domain"]
+    assert -1 < low < 0.5
+    assert 0.68 < high < 1
+    assert page["axes"]["loss"]["outside"] == 1
+    assert page["narrowing"]["rungs"][0]["best"] == 0.58
+    told_of = {arm["arm"]: arm for arm in page["arms"]}
+    assert told_of[8]["losses"] == [0.58, 0.68]
+    assert told_of[8]["story"][0] == "It is recommended. Its recall was 0.68 after 2 pulls."
+    assert any("had to rise by" in line for line in told_of[0]["story"])
+    said = " ".join(line for arm in page["arms"] for line in arm["story"])
+    assert "loss" not in said
+    assert " -0." not in said
+
+
+def test_what_trainers_tell_beside_their_losses_has_curves_and_columns() -> None:
+    events: list[Event] = [Opened(0, {"name": "successive-halving", "budget": 9}, {}, {})]
+    for arm, level in ((0, 1), (1, 1), (0, 2)):
+        metrics = {"f1": level / 4, "note": "<b>", "all": [1], "split0_test_f1": 0.5}
+        metrics |= {"f1": "nan"} if arm == 1 else {}
+        pull = Pull(arm, level, {"x": arm})
+        events += [pull, Loss(pull, 1 / level + arm, metrics=metrics)]
+    page = contents_of(events)
+    assert [one["name"] for one in page["measures"]] == ["f1", "note"]
+    assert page["measures"][0]["axis"]["domain"] == pytest.approx([0.2375, 0.5125])
+    assert page["measures"][1]["axis"] is None
+    assert [arm["beside"] for arm in page["arms"]] == [[0.5, "<b>"], ["nan", "<b>"]]
+    assert [arm["series"][0] for arm in page["arms"]] == [[0.25, 0.5], [None]]
+
+
+def test_the_answer_is_the_loss_at_its_own_level() -> None:
+    """With recommend="best" it is not the latest one."""
+    page = contents_of(told({0: [(1, 0.25), (2, 0.5)]}, Closed(0, 1)))
+    assert (page["answer"]["said"], page["arms"][0]["said"]) == ("0.25", "0.5")
 
 
 def test_thousands_of_arms_and_points_are_cut_to_what_a_page_can_hold() -> None:

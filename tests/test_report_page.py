@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright import sync_api
 
-from lastarm import SuccessiveHalving, search
+from lastarm import SuccessiveHalving, Uniform, search
 from lastarm.cli.demo import SPACE, DigitsNetwork
 from lastarm.events import Event
 from lastarm.journal import read
@@ -171,6 +171,51 @@ def test_pointing_near_a_curve_shows_its_arm(
     page.locator("#rungs-arms .mark-rect path").first.hover()
     rung = known["narrowing"]["rungs"][0]
     assert f"16 arms, of which {rung['on']} went on" in tip.inner_text()
+
+
+def test_other_figures_can_be_chosen_for_the_curves(open_page: Open, tmp_path: Path) -> None:
+    def arms(config: Config) -> Iterator[Any]:
+        for level in range(1, 100):
+            figure = config["x"] * level / 100
+            yield {"loss": figure, "<b>f1": 2 - figure, "note": "low"}
+
+    policy = SuccessiveHalving(8, 96)
+    named: Any = {"maximize": True, "metric": "recall <i>"}
+    result = search(arms, {"x": Uniform(0, 1)}, policy=policy, **named)
+    page = open_page(result.report(tmp_path / "report.html"))
+    assert "recall <i>" in page.locator("#answer-facts").inner_text()
+    assert "loss" not in page.locator("#answer").inner_text()
+    options = page.locator("#curves-measure option").all_inner_texts()
+    assert options == ["recall <i>", "<b>f1"]
+    path = page.locator("#curves-chart .chosen-curves path").first
+    first = path.get_attribute("d")
+    page.locator("#arms-table tbody tr").nth(1).click()
+    page.locator("#curves-measure").select_option("<b>f1")
+    page.wait_for_function(
+        "document.querySelector('#curves-chart svg').textContent.includes('f1')"
+    )
+    assert page.locator("#curves-chart .chosen-curves path").count() == 2
+    assert path.get_attribute("d") != first
+    page.keyboard.press("Escape")
+    end = page.locator("#curves-chart .mark-symbol path").last
+    end.click(force=True)
+    page.wait_for_function(
+        f"document.getElementById('story-title').textContent === 'Arm {result.arm}'"
+    )
+    assert page.locator("#story-panel").is_visible()
+    page.locator("#curves-measure").select_option("recall <i>")
+    page.wait_for_function(
+        "document.querySelector('#curves-chart svg').textContent.includes('recall')"
+    )
+    assert path.get_attribute("d") == first
+    heads = page.locator("#arms-table thead th").all_inner_texts()
+    assert [head.strip() for head in heads][2:7] == [
+        "recall <i>",
+        "pulls",
+        "fate",
+        "<b>f1",
+        "note",
+    ]
 
 
 def test_an_arm_can_be_picked_anywhere(

@@ -56,6 +56,16 @@ class Metric:
         """How a worse figure compares with another."""
         return "lower" if self.maximize else "higher"
 
+    @property
+    def improve(self) -> str:
+        """What a figure has to do to become better."""
+        return "rise" if self.maximize else "fall"
+
+    @property
+    def worsened(self) -> str:
+        """What a figure did that became worse."""
+        return "fell" if self.maximize else "rose"
+
     def value(self, loss: float) -> float:
         """The figure of a loss."""
         return 0.0 - loss if self.maximize else loss  # 0 - 0 has no sign, and -0 would be shown

@@ -373,18 +373,17 @@ class Result:
             found[arm] = Standing(arm, failure.pull.upto, inf, failure.error)
         return [found[arm] for arm in sorted(found)]
 
-    def told_beside(self, arm: int, level: int) -> dict[str, Any]:
-        """What the trainer told of an arm beside its loss at a level, by name.
+    def told_beside(self, arm: int, level: int, loss: float) -> dict[str, Any]:
+        """What the trainer told of an arm beside a loss, by name.
 
         The figure that arms are compared by is not among it, also if the trainer tells it twice.
 
         :param arm: the number of the arm.
         :param level: how many pulls it had.
+        :param loss: its loss then.
         """
         told = self.metrics.get(arm, {}).get(level)
-        if not told:
-            return {}
-        return self.metric.without_itself(told, dict(self.curves[arm]).get(level, inf))
+        return self.metric.without_itself(told, loss) if told else {}
 
     def remarks(self) -> list[str]:
         """Where code changed, nothing was trained, or more budget led to nothing or to worse."""

@@ -190,7 +190,7 @@ def _arms(result: Result, top: int) -> list[Table]:
     every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]
     latest = {arm: result.curves[arm][-1] for arm in best}
-    told = {arm: result.told_beside(arm, upto) for arm, (upto, _) in latest.items()}
+    told = {arm: result.told_beside(arm, *seen) for arm, seen in latest.items()}
     beside = for_people(told.values(), MOST_METRICS)
     metrics = {name for one in told.values() for name in one}
     rows = []

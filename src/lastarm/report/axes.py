@@ -11,12 +11,14 @@ HUGE = 1e300  # beyond it, differences and ratios can no longer be computed
 TINY = 1e-290  # below it, a chart finds no place for a tick between two numbers: it is drawn as 0
 
 
-def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> dict[str, Any]:
+def axis(
+    numbers: Sequence[float], wide: float | None = 20, all_in: bool = False
+) -> dict[str, Any]:
     """A scale on which numbers can be told apart, and how many of them lie outside.
 
-    It is logarithmic if all numbers are positive and some are `wide` times as large as others. A
-    few that are much larger than most, as losses of diverging arms are, lie outside the scale,
-    unless `all_in`.
+    It is logarithmic if all numbers are positive and some are `wide` times as large as others; if
+    that is None, it never is. A few that are much larger than most, as losses of diverging arms
+    are, lie outside the scale, unless `all_in`.
 
     >>> axis([1, 2, 3])
     {'log': False, 'domain': [0.9, 3.1], 'outside': 0}
@@ -27,7 +29,7 @@ def axis(numbers: Sequence[float], wide: float = 20, all_in: bool = False) -> di
     finite = sorted(min(max(n, -HUGE), HUGE) for n in drawn)
     if not finite:
         return {"log": False, "domain": [0.0, 1.0], "outside": 0}
-    is_log = finite[0] > 0 and finite[-1] / finite[0] >= wide
+    is_log = wide is not None and finite[0] > 0 and finite[-1] / finite[0] >= wide
     scaled = [log(number) if is_log else float(number) for number in finite]
     low, high, most = scaled[0], scaled[-1], scaled[(len(scaled) - 1) * 9 // 10]
     if not all_in and high - most > 2 * (most - low) > 0:

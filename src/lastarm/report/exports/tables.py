@@ -38,7 +38,11 @@ def arm_rows(result: Result) -> list[Row]:
     name of a column that every search has.
     """
     standings = result.standings()
-    latest = {at.arm: result.told_beside(at.arm, at.pulls) for at in standings}
+    latest = {
+        at.arm: result.told_beside(at.arm, *result.curves[at.arm][-1])
+        for at in standings
+        if at.arm not in result.failures
+    }
     metrics = dict.fromkeys(name for told in latest.values() for name in told)
     shown = set(islice(metrics, MOST_METRICS))
     settings = {name for at in standings for name in result.configs[at.arm]}
@@ -49,7 +53,8 @@ def arm_rows(result: Result) -> list[Row]:
         row |= {"recommended": at.arm == result.arm, "losses": [*result.curves.get(at.arm, [])]}
         row |= (figure := result.metric.beside({"loss": at.loss}, own))
         row |= renamed("param", result.configs[at.arm], ARM_COLUMNS)
-        told = {name: value for name, value in latest[at.arm].items() if name in shown}
+        told = latest.get(at.arm, {})
+        told = {name: value for name, value in told.items() if name in shown}
         rows.append(row | renamed("metric", told, {*own, *figure}))
     return rows
 
@@ -71,7 +76,7 @@ def dataframe(result: Result, *, curves: bool) -> Any:
     return pandas.DataFrame(
         {"arm": arm, "pulls": upto, "loss": loss}
         | figure({"loss": loss})
-        | renamed("metric", result.told_beside(arm, upto), {*own, *figure({"loss": loss})})
+        | renamed("metric", result.told_beside(arm, upto, loss), {*own, *figure({"loss": loss})})
         for arm, curve in sorted(result.curves.items())
         for upto, loss in curve
     )

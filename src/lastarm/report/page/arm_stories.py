@@ -8,6 +8,7 @@ from functools import cached_property
 from math import isfinite
 
 from lastarm.ledger.survivors import RungOutcome, Survivors
+from lastarm.metric import Metric
 from lastarm.plain import apart, clean, counted
 from lastarm.policies.named import facts_of
 from lastarm.policies.parts.budgeted import Facts
@@ -25,6 +26,11 @@ class ArmStories:
     survivors: Survivors
     state: str
     audit: Audit | None
+
+    @property
+    def metric(self) -> Metric:
+        """What is read in place of a loss."""
+        return self.result.metric
 
     @cached_property
     def policy(self) -> str:
@@ -60,7 +66,8 @@ class ArmStories:
                 return [
                     f"It failed on the way to {counted(failure.pull.upto, 'pull')}: {error}.",
                     *(
-                        f"Before that its loss was {loss:.6g} after {counted(level, 'pull')}."
+                        f"Before that its {self.metric.label} was {self.metric.figure(loss)} "
+                        f"after {counted(level, 'pull')}."
                         for level, loss in self.result.curves.get(arm, [])[-1:]
                     ),
                     "An arm that fails is out of the race.",
@@ -68,8 +75,9 @@ class ArmStories:
             case "diverged":
                 level, loss = self.result.curves[arm][-1]
                 return [
-                    f"Its loss was {loss} after {counted(level, 'pull')}.",
-                    "An arm whose loss is not finite is out of the race.",
+                    f"Its {self.metric.label} was {self.metric.value(loss)} after "
+                    f"{counted(level, 'pull')}.",
+                    f"An arm whose {self.metric.label} is not finite is out of the race.",
                 ]
             case "not seen yet":
                 return [self._under_way(arm)]
@@ -82,7 +90,7 @@ class ArmStories:
             case fate:
                 what = "It was dropped at" if fate == "dropped" else "It came to"
                 found = self._eliminations.get(arm)
-                close = [closeness(found)] if found else []
+                close = [closeness(found, self.metric)] if found else []
                 return [self._place(arm, what), *self._rose(arm), *self._why(arm), *close]
 
     def last_loss(self, arm: int) -> float:
@@ -112,13 +120,17 @@ class ArmStories:
         assert self.result.loss is not None
         loss, at = self.result.loss, self.result.level or 0
         rungs = [rung for rung in self.survivors.rungs_of[arm] if arm in rung.places]
-        said = f"Its loss was {loss:.6g} after {counted(at, 'pull')}."
+        said = f"Its {self.metric.label} was {self.metric.figure(loss)} after "
+        said += f"{counted(at, 'pull')}."
         story = ["It is recommended. " + said if self.state == "complete" else "It leads. " + said]
         level, latest = self.result.curves[arm][-1]
         story += (
             self._rose(arm)
             if level == at
-            else [f"Trained further, it had {latest:.6g} after {counted(level, 'pull')}."]
+            else [
+                f"Trained further, it had {self.metric.figure(latest)} after "
+                f"{counted(level, 'pull')}."
+            ]
         )
         if rungs and self.facts.has_rungs:
             worst = max(rungs, key=lambda rung: rung.places[arm])
@@ -134,7 +146,7 @@ class ArmStories:
             )
         if runner_up is not None:
             level, other = self.result.curves[runner_up][-1]
-            _, theirs = apart(loss, other)
+            _, theirs = self.metric.apart(loss, other)
             story.append(
                 f"The next best, arm {runner_up}, had {theirs} after {counted(level, 'pull')}."
             )
@@ -142,7 +154,7 @@ class ArmStories:
 
     def _place(self, arm: int, what: str) -> str:
         rung = self._last_seen(arm)
-        said, loss = f"{what} {self.where(rung)}", f"a loss of {rung.losses[arm]:.6g}"
+        said, loss = f"{what} {self.where(rung)}", self.metric.in_words(rung.losses[arm])
         if not self.facts.has_rungs:
             return f"{said}, with {loss}."
         place = f"place {rung.places[arm]:,} of {len(rung.losses):,}"
@@ -155,10 +167,11 @@ class ArmStories:
         before, level = min(((loss, level) for level, loss in earlier), default=(now, 0))
         if not before < now:
             return []
-        lower, _ = apart(before, now)
+        metric = self.metric
+        figure, _ = metric.apart(before, now)
         return [
-            f"Its loss had been lower, {lower} after {counted(level, 'pull')}, and rose with more "
-            "training."
+            f"Its {metric.label} had been {metric.better}, {figure} after "
+            f"{counted(level, 'pull')}, and {metric.worsened} with more training."
         ]
 
     def _why(self, arm: int) -> list[str]:
@@ -171,7 +184,7 @@ class ArmStories:
             level, now = self.result.curves[winner][-1]
             return [
                 f"{self.policy} then gave its pulls to arms that seemed better or less certain. "
-                f"Arm {winner}, which it recommends, had {now:.6g} after "
+                f"Arm {winner}, which it recommends, had {self.metric.figure(now)} after "
                 f"{counted(level, 'pull')}."
             ]
         last = rung.last_to_go_on
@@ -179,19 +192,25 @@ class ArmStories:
             there = rung.losses.get(winner)
             level, now = self.result.curves[winner][-1]
             if there is not None and level == rung.arms[winner]:
-                return [f"It lost to arm {winner}, which {_compared(mine, there)}"]
+                return [f"It lost to arm {winner}, which {self._compared(mine, there)}"]
             return [
                 f"No arm was trained further from there. Arm {winner}, which is recommended, had "
-                f"{now:.6g} after {counted(level, 'pull')}."
+                f"{self.metric.figure(now)} after {counted(level, 'pull')}."
             ]
         who = "the last of them" if len(rung.went_on) > 1 else "that one"
         went = f"{counted(len(rung.went_on), 'arm')} went on"
         if rung.losses[last] > mine:
             said = f"{self.policy or 'the policy'} does not go by this loss alone."
             why = self.facts.why_higher or said
-            _, theirs = apart(mine, rung.losses[last])
-            return [f"{went}, arm {last} with a higher loss of {theirs}: {why}"]
-        return [f"{went}; {who}, arm {last}, {_compared(mine, rung.losses[last])}"]
+            _, theirs = self.metric.apart(mine, rung.losses[last])
+            other = f"a {self.metric.worse} {self.metric.label} of {theirs}"
+            return [f"{went}, arm {last} with {other}: {why}"]
+        return [f"{went}; {who}, arm {last}, {self._compared(mine, rung.losses[last])}"]
+
+    def _compared(self, mine: float, theirs: float) -> str:
+        if mine == theirs:
+            return f"had the same {self.metric.label}, and ties go to the lower arm number."
+        return f"had {self.metric.apart(mine, theirs)[1]}."
 
     def _under_way(self, arm: int) -> str:
         to = counted(self.survivors.under_way.get(arm, 0), "pull")
@@ -223,30 +242,25 @@ class ArmStories:
         return {e.arm: e for e in self.audit.eliminations} if self.audit else {}
 
 
-def closeness(found: Elimination) -> str:
+def closeness(found: Elimination, metric: Metric) -> str:
     """How close an elimination was, by the audit's estimate."""
     if found.margin <= 0:
         return (
-            "The recommended arm did not come lower: with more training, this one might have won."
+            f"The recommended arm did not come {metric.better}: with more training, this one "
+            "might have won."
         )
     if found.moved is None:
         return (
-            f"To win it would have had to fall by {found.margin:.6g}. No arm was trained further, "
-            "so it is not known how it would have continued."
+            f"To win it would have had to {metric.improve} by {found.margin:.6g}. No arm was "
+            "trained further, so it is not known how it would have continued."
         )
     margin, moved = apart(found.margin, found.moved)
     if found.close:
         return (
-            f"It was a close call: to win it would have had to fall by {margin}, and an arm that "
-            f"went on from there still moved by {moved}."
+            f"It was a close call: to win it would have had to {metric.improve} by {margin}, and "
+            f"an arm that went on from there still moved by {moved}."
         )
     return (
-        f"It was not a close call: to win it would have had to fall by {margin}, and no arm that "
-        f"went on from there moved by more than {moved}."
+        f"It was not a close call: to win it would have had to {metric.improve} by {margin}, and "
+        f"no arm that went on from there moved by more than {moved}."
     )
-
-
-def _compared(mine: float, theirs: float) -> str:
-    if mine == theirs:
-        return "had the same loss, and ties go to the lower arm number."
-    return f"had {apart(mine, theirs)[1]}."

@@ -80,7 +80,7 @@ function settingChart(element, parameter, place) {
     : { nice: false, padding: 8, ...(parameter.kind === "log" ? { type: "log" } : { zero: false }) };
   const colour = { condition: [{ test: isPicked, value: "var(--ink)" },
     { test: `datum.arm === ${won}`, value: "var(--accent)" }], value: "var(--ink)" };
-  return draw(element, `Loss against ${parameter.name}, one point for each arm`, {
+  return draw(element, `${told.metric.name} against ${parameter.name}, one point for each arm`, {
     data: { values }, height: 170,
     params: [...named(options ?? []), ...zoomable(options ? ["y"] : ["x", "y"])],
     mark: { type: "point", filled: true, clip: true, cursor: "pointer" },
@@ -126,15 +126,16 @@ function timelineChart() {
 
 function auditChart() {
   const { points, moved, margin } = told.audit;
+  const lacked = `would have had to ${told.metric.improve} by`;
   const values = points.map(([arm, level, needed, close]) => ({ arm, level, needed, close,
-    tip: `arm ${arm}, dropped after ${number(level)} pulls\nwould have had to fall by ${number(needed)}` }));
+    tip: `arm ${arm}, dropped after ${number(level)} pulls\n${lacked} ${number(needed)}` }));
   const line = moved.map(([level, distance]) => ({ level, needed: distance }));
   return draw("audit-chart", "What dropped arms lacked, against how far others still moved", {
     height: 280,
     encoding: {
       x: { field: "level", type: "quantitative", scale: scaled(told.axes.level), title: "pulls when it was dropped",
         axis: { ...levelTicks(), grid: false } },
-      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: "would have had to fall by", axis: ticks(margin, 5) },
+      y: { field: "needed", type: "quantitative", scale: scaled(margin), title: lacked, axis: ticks(margin, 5) },
     },
     layer: [
       { data: { values: line }, mark: { type: "line", color: "var(--soft)", strokeDash: [4, 3], clip: true,

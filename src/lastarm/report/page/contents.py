@@ -10,13 +10,15 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, inf, isfinite, log
-from typing import Any
+from typing import Any, Self
 
 from lastarm.events import Event, Opened
 from lastarm.ledger.survivors import RungOutcome, Survivors
 from lastarm.ledger.utilisation import Timeline
+from lastarm.metric import Metric, for_people
 from lastarm.plain import LONGEST, clean, counted, duration, finite
 from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.hyperparameters import Parameter, flat, parameters
@@ -29,6 +31,7 @@ from lastarm.theory import Audit, audit
 MOST_ARMS = 2_000  # that are shown one by one
 MOST_POINTS = 60_000  # of their curves, all together
 MOST_PARAMETERS = 40
+MOST_MEASURES = 8  # that trainers tell beside the loss
 MOST_RUNGS = 200
 MOST_STINTS = 4_000  # more of them are drawn as one where nothing parts them
 MOST_WORKERS = 40
@@ -80,17 +83,20 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         )
         varying = varying[:MOST_PARAMETERS]
     everything = [loss for arm in shown for _, loss in result.curves.get(arm, [])]
+    metric, beside = result.metric, Beside.of(result, shown)
     told = {
         "headline": _headline(result, bool(survivors.rungs)),
         "state": state,
         "search": _search(result, opened),
         "journal": clean(result.journal or ""),
         "notes": notes,
+        "metric": {"name": metric.label, "best": metric.best, "improve": metric.improve},
         "answer": {
             "arm": result.arm,
-            "loss": result.loss,
+            "loss": None if result.loss is None else metric.value(result.loss),
+            "said": None if result.loss is None else metric.figure(result.loss),
             "level": result.level,
-            "test_loss": result.test_loss,
+            "test_loss": None if result.test_loss is None else metric.value(result.test_loss),
             "runner_up": runner_up,
             "cost": _cost(result, len(ranked)) + _stretches(result),
         },
@@ -99,9 +105,10 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         else "looked at once a stretch, at its end",
         "axes": {
             "level": axis([rung.level for rung in survivors.rungs], wide=8, all_in=True),
-            "loss": axis(everything),
+            "loss": _figure_axis(everything, metric),
         },
-        "arms": _arms(shown, stories, timeline, varying, runner_up),
+        "measures": beside.measures,
+        "arms": _arms(shown, stories, timeline, varying, runner_up, beside),
         "parameters": [
             {"name": p.name, "kind": p.kind, "options": list(p.options), "importance": share}
             for p, share in varying
@@ -110,7 +117,7 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         "narrowing": _narrowing(stories),
         "spending": _spending(result, survivors, timeline),
         "failures": _failures(result),
-        "audit": _audited(checked),
+        "audit": _audited(checked, metric),
         "next": next_steps(result, opened, state),
     }
     # Numbers that a chart has a place for: nothing tiny, and not all digits.
@@ -148,11 +155,6 @@ def _search(result: Result, opened: Opened | None) -> str:
 def _notes(result: Result, arms: int, shown: int) -> list[str]:
     """What a reader should know before looking at figures."""
     notes = []
-    if result.maximized:
-        notes.append(
-            "This search makes its figure as large as it can. A loss is the figure's negative: "
-            "−0.9 stands for a figure of 0.9."
-        )
     if not result.journal:
         notes.append(
             "This search has no journal, so it is not known when each pull was done, and by which "
@@ -196,7 +198,7 @@ def _stretches(result: Result) -> list[str]:
         if now["complete"]:
             came += f", then arm {now['arm']} after {counted(now['level'], 'pull')}"
         if now["loss"] is not None:
-            came += f", with a loss of {now['loss']:.6g}"
+            came += f", with {result.metric.in_words(now['loss'])}"
         said.append(f"{came}.")
     return said
 
@@ -230,12 +232,13 @@ def _arms(
     timeline: Timeline,
     varying: Sequence[tuple[Parameter, float]],
     runner_up: int | None,
+    beside: Beside,
 ) -> list[dict[str, Any]]:
     seconds: dict[int, float] = defaultdict(float)
     for stint in timeline.stints:
         seconds[stint.arm] += stint.until - stint.since
-    curves = stories.result.curves
-    most = max(8, MOST_POINTS // max(1, len(shown)))
+    curves, metric = stories.result.curves, stories.metric
+    most = max(8, MOST_POINTS // max(1, len(shown) * (1 + len(beside.measures))))
     deepest = max((rung.level for rung in stories.survivors.rungs), default=1)
     told = []
     for arm in shown:
@@ -248,16 +251,67 @@ def _arms(
                 "fate": stories.fate(arm),
                 "story": [clean(line, 2 * LONGEST) for line in stories.sentences(arm, runner_up)],
                 "pulls": curve[-1][0] if curve else 0,
-                "loss": loss,
-                "said": f"{loss:.6g}" if curve else "",
+                "loss": metric.value(loss),
+                "said": metric.figure(loss) if curve else "",
                 "far": log(level + 1) / log(deepest + 1),
                 "seconds": seconds[arm],
                 "levels": [upto for upto, _ in curve],
-                "losses": [loss for _, loss in curve],
+                "losses": [metric.value(loss) for _, loss in curve],
+                "beside": beside.latest(arm),
+                "series": beside.series(arm, curve),
                 "values": [parameter.values.get(arm) for parameter, _ in varying],
             }
         )
     return told
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What trainers told beside losses, by the names that the page shows."""
+
+    result: Result
+    names: Sequence[str]
+    measures: Sequence[dict[str, Any]]
+    """The name of each, and the axis of its curves; None if it has no numbers."""
+
+    @classmethod
+    def of(cls, result: Result, shown: Sequence[int]) -> Self:
+        """What was told of the arms that are shown."""
+        seen = [(arm, at) for arm in shown for at in result.curves.get(arm, [])]
+        told = [result.told_beside(arm, *at) for arm, at in seen]
+        names = for_people(told, MOST_MEASURES)
+        measures = []
+        for name in names:
+            numbers = [n for one in told if (n := _number(one.get(name))) is not None]
+            scale = axis(numbers, all_in=True) if numbers else None
+            measures.append({"name": clean(name, 60), "axis": scale})
+        return cls(result, names, measures)
+
+    def latest(self, arm: int) -> list[Any]:
+        """What was told last of an arm."""
+        curve = self.result.curves.get(arm)
+        told = self.result.told_beside(arm, *curve[-1]) if curve else {}
+        return [flat(told[name]) if name in told else None for name in self.names]
+
+    def series(self, arm: int, curve: Sequence[tuple[int, float]]) -> list[list[float | None]]:
+        """The curves of an arm: of each measure, the numbers at these levels."""
+        told = [self.result.told_beside(arm, *at) for at in curve]
+        return [[_number(one.get(name)) for one in told] for name in self.names]
+
+
+def _number(value: Any) -> float | None:
+    """A finite number that was told; a text or a truth value has no place on an axis."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return float(value)
+
+
+def _figure_axis(losses: Sequence[float], metric: Metric) -> dict[str, Any]:
+    """The axis of the figures that stand for losses; a few that are much worse lie outside."""
+    if not metric.maximize:
+        return axis(losses)
+    found = axis(losses, wide=None)
+    return found | {"domain": [metric.value(end) for end in reversed(found["domain"])]}
 
 
 # Rungs -----------------------------------------------------------------------------------------
@@ -314,7 +368,7 @@ def _restarts(stories: ArmStories) -> str:
 
 
 def _rung(together: Sequence[RungOutcome], stories: ArmStories) -> dict[str, Any]:
-    first, last = together[0], together[-1]
+    first, last, value = together[0], together[-1], stories.metric.value
     seen = last.ranking
     cut = last.last_to_go_on
     return {
@@ -336,9 +390,9 @@ def _rung(together: Sequence[RungOutcome], stories: ArmStories) -> dict[str, Any
         "pulls": sum(rung.pulls for rung in together),
         "train_seconds": sum(rung.train_seconds for rung in together),
         "loss_seconds": sum(rung.loss_seconds for rung in together),
-        "best": last.losses[seen[0]] if seen else None,
+        "best": value(last.losses[seen[0]]) if seen else None,
         "best_arm": seen[0] if seen else None,
-        "cut": None if cut is None else last.losses[cut],
+        "cut": None if cut is None else value(last.losses[cut]),
     }
 
 
@@ -448,7 +502,7 @@ def _failures(result: Result) -> list[dict[str, Any]]:
     return told
 
 
-def _audited(found: Audit | None) -> dict[str, Any] | None:
+def _audited(found: Audit | None, metric: Metric) -> dict[str, Any] | None:
     """How close eliminations were."""
     if not found or not found.eliminations:
         return None
@@ -476,7 +530,9 @@ def _audited(found: Audit | None) -> dict[str, Any] | None:
     known = [e for e in dropped if e.moved is not None][:MOST_DOTS]  # the closest come first
     return {
         "words": words,
-        "closest": [{"arm": e.arm, "words": closeness(e)} for e in dropped[:MOST_ELIMINATIONS]],
+        "closest": [
+            {"arm": e.arm, "words": closeness(e, metric)} for e in dropped[:MOST_ELIMINATIONS]
+        ],
         "points": [[e.arm, e.level, e.margin, e.close] for e in known],
         "moved": sorted({(e.level, e.moved) for e in known}),
         "margin": axis([e.margin for e in known] + [e.moved or 0.0 for e in known]),

@@ -5,10 +5,15 @@ function unit({ log, domain: [from, to] }) {
   return (value) => (scale(value) - scale(from)) / (scale(to) - scale(from));
 }
 
+// What the curves are of: the figure that arms are compared by, or one that was told beside it.
+const compared = { name: told.metric.name, axis: told.axes.loss, of: (arm) => arm.losses };
+const beside = told.measures.map(({ name, axis }, place) => ({ name, axis, of: (arm) => arm.series[place] }));
+let measure = compared;
+
 function curveOf(arm) {
-  const x = unit(told.axes.level), y = unit(told.axes.loss), points = [];
+  const x = unit(told.axes.level), y = unit(measure.axis), figures = measure.of(arm), points = [];
   arm.levels.forEach((level, place) => {
-    if (arm.losses[place] !== null) points.push([x(level), y(arm.losses[place])]);
+    if (figures[place] !== null) points.push([x(level), y(figures[place])]);
   });
   return points;
 }
@@ -16,7 +21,7 @@ function curveOf(arm) {
 const pathOf = (points) => points.map(([x, y], place) => `${place ? "L" : "M"}${x.toFixed(5)} ${y.toFixed(5)}`).join("");
 
 function curvesChart() {
-  const { level, loss } = told.axes;
+  const { level } = told.axes, { name, axis: loss } = measure;
   const curves = told.arms.map((arm) => ({ arm, points: curveOf(arm) })).filter(({ points }) => points.length);
   const groups = new Map();
   for (const { arm, points } of curves) {
@@ -26,8 +31,8 @@ function curvesChart() {
   const lines = [...groups].map(([look, paths]) =>  // where there are many, each is fainter
     ({ path: paths.join(""), faint: look * Math.min(1, (60 / paths.length) ** 0.7) }));
   const ends = curves.map(({ arm }) => {
-    const last = arm.losses.findLastIndex((value) => value !== null);
-    return { arm: arm.arm, pulls: arm.levels[last], loss: arm.losses[last], faint: 0.25 + 0.6 * arm.far ** 2,
+    const figures = measure.of(arm), last = figures.findLastIndex((value) => value !== null);
+    return { arm: arm.arm, pulls: arm.levels[last], loss: figures[last], faint: 0.25 + 0.6 * arm.far ** 2,
       out: arm.fate === "failed" || arm.fate === "diverged" };
   }).reverse();  // the best are drawn last
   const along = unit(level), { came } = told.narrowing;
@@ -36,8 +41,8 @@ function curvesChart() {
   const marked = named.map(([pulls, arms], place) =>
     ({ pulls, arms: place ? number(arms) : `${number(arms)} arms` }));
 
-  const path = (name, data, look) => ({
-    type: "path", name, from: { data }, clip: true, interactive: false,
+  const path = (mark, data, look) => ({
+    type: "path", name: mark, from: { data }, clip: true, interactive: false,
     encode: { update: {
       path: { field: "path" },
       x: { signal: `scale('x', ${level.domain[0]})` }, y: { signal: `scale('y', ${loss.domain[0]})` },
@@ -56,11 +61,11 @@ function curvesChart() {
   };
   const colour = { condition: { test: `datum.arm === ${won} && !(${isPicked})`, value: "var(--accent)" }, value: "var(--ink)" };
   const isChosen = `${isPicked} || datum.arm === ${won}`;
-  const done = draw("curves-chart", `Learning curves of ${curves.length} arms: loss against pulls`, {
+  const done = draw("curves-chart", `Learning curves of ${curves.length} arms: ${name} against pulls`, {
     height: Math.min(460, Math.max(280, window.innerWidth * 0.6)),
     encoding: {
       x: { field: "pulls", type: "quantitative", scale: scaled(level), axis: { ...levelTicks(), grid: false }, title: "pulls" },
-      y: { field: "loss", type: "quantitative", scale: scaled(loss), axis: ticks(loss), title: "loss" },
+      y: { field: "loss", type: "quantitative", scale: scaled(loss), axis: ticks(loss), title: name },
     },
     layer: [
       { data: { values: marked }, mark: { type: "rule", color: "var(--line)" }, encoding: { y: null } },
@@ -74,8 +79,22 @@ function curvesChart() {
         } },
     ],
   }, addCurves);
-  return done.then(() => pickNearest(views.at(-1), curves));
+  return done.then((finalize) => {
+    pointedAt = { view: fitted.get(document.getElementById("curves-chart")), curves };
+    return finalize;
+  });
 }
+
+// Draws the curves of another figure in the place of those that are there.
+async function drawCurvesOf(chosen) {
+  const element = document.getElementById("curves-chart"), place = views.indexOf(fitted.get(element));
+  measure = chosen;
+  forgetCurves();
+  forgetCurves = await curvesChart();
+  views.splice(views.indexOf(fitted.get(element)), 1);
+  views[place] = fitted.get(element);
+}
+let forgetCurves = () => {};
 
 // The curves that stand out: the winner's, and that of the picked arm.
 const chosenCurves = () => [[won, "var(--accent)"], [picked, "var(--ink)"]]
@@ -83,12 +102,14 @@ const chosenCurves = () => [[won, "var(--accent)"], [picked, "var(--ink)"]]
   .map(([arm, colour]) => ({ colour, path: pathOf(curveOf(armsByNumber.get(arm))) }));
 
 // Pointing anywhere near a curve is pointing at it.
-function pickNearest(view, curves) {
-  const element = view.container();
+let pointedAt = null;
+function pickNearest() {
+  const element = document.getElementById("curves-chart");
   const nearest = (event) => {
+    const { view, curves } = pointedAt;
     const { left, top } = element.querySelector("svg").getBoundingClientRect();
     const [dx, dy] = view.origin(), x = view.scale("x"), y = view.scale("y");
-    const [x0, x1] = told.axes.level.domain.map(x), [y0, y1] = told.axes.loss.domain.map(y);
+    const [x0, x1] = told.axes.level.domain.map(x), [y0, y1] = measure.axis.domain.map(y);
     const here = [event.clientX - left - dx, event.clientY - top - dy];
     let best = null, least = 14;
     for (const { arm, points } of curves) {

@@ -23,7 +23,7 @@ function tipOf(arm) {
     .map((parameter, place) => [parameter.name, arm.values[place]])
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} = ${number(value)}`);
-  const loss = arm.said ? `loss ${arm.said} after ${number(arm.pulls)} pulls` : "no loss seen";
+  const loss = arm.said ? `${told.metric.name} ${arm.said} after ${number(arm.pulls)} pulls` : "no loss seen";
   return [`arm ${arm.arm}: ${arm.fate}`, loss, ...settings].join("\n");
 }
 

@@ -123,19 +123,21 @@ function fillArms() {
   const own = [
     { name: "arm", shown: (row) => armButton(row.arm, String(row.arm)), sorted: (row) => row.arm },
     { name: "place", shown: (row) => row.place, sorted: (row) => row.place },
-    { name: "loss", shown: (row) => row.said, sorted: (row) => row.loss },
+    { name: told.metric.name, shown: (row) => row.said, sorted: (row) => row.loss },
     { name: "pulls", shown: (row) => row.pulls, sorted: (row) => row.pulls },
     { name: "fate", text: true, shown: (row) => row.fate, sorted: (row) => row.fate },
     { name: "seconds", shown: (row) => Number(row.seconds.toFixed(3)), sorted: (row) => row.seconds },
   ].filter(({ name }) => name !== "seconds" || told.arms.some((arm) => arm.seconds));
+  const measures = told.measures.map(({ name, axis }, place) => ({ name, text: axis === null,
+    shown: (row) => row.beside[place], sorted: (row) => row.beside[place] }));
   const settings = told.parameters.map((parameter, place) => ({ name: parameter.name,
     text: parameter.kind === "option" || parameter.kind === "text",
     shown: (row) => row.values[place], sorted: (row) => row.values[place] }));
   const rows = told.arms.map((arm, index) => ({ ...arm, place: index + 1 }));
-  fillTable(at("arms-table"), [...own, ...settings], rows);
+  fillTable(at("arms-table"), [...own, ...measures, ...settings], rows);
   at("arms-table").querySelector("th:nth-child(2)").setAttribute("aria-sort", "ascending");
   at("arms-words").textContent = `${number(rows.length)} arms: the recommended one, then those that came `
-    + "furthest with the lowest loss. Sort by a heading; pick an arm to read its story.";
+    + `furthest with the ${told.metric.best}. Sort by a heading; pick an arm to read its story.`;
   for (const row of rows) {
     row.element.dataset.arm = row.arm;
     row.element.classList.toggle("won", row.arm === won);
@@ -144,11 +146,11 @@ function fillArms() {
 }
 
 function fillAnswer() {
-  const { arm, level, test_loss: test, runner_up: next, cost } = told.answer;
+  const { arm, level, said, test_loss: test, runner_up: next, cost } = told.answer;
   const best = armsByNumber.get(arm);
   fillFacts(at("answer-facts"), best ? [
-    ["loss", best.said, `after ${number(level)} pulls`],
-    ...(test === null ? [] : [["test loss", number(test), told.looked]]),
+    [told.metric.name, said, `after ${number(level)} pulls`],
+    ...(test === null ? [] : [[`test ${told.metric.name}`, number(test), told.looked]]),
     ...told.spending.facts.slice(0, 1),
   ] : []);
   if (best) fillConfig(at("answer-config"), best);
@@ -168,16 +170,17 @@ function fillRungs() {
     { name: "rung", text: true, shown: (rung) => rung.name }, column("brought to", (rung) => rung.level),
     column("arms", (rung) => rung.arms), column("went on", (rung) => rung.on),
     column("pulls", (rung) => rung.pulls), column("seconds", (rung) => rung.train_seconds + rung.loss_seconds),
-    column("lowest loss", (rung) => rung.best), column("of arm", (rung) => rung.best_arm),
+    column(told.metric.best, (rung) => rung.best), column("of arm", (rung) => rung.best_arm),
     column("last to go on", (rung) => rung.cut),
   ], told.narrowing.rungs.map((rung) => ({ ...rung })));
 }
 
 function fillSettings() {
   const most = 12;
+  at("settings-title").textContent = `Settings against ${told.metric.name}`;
   at("importance").hidden = told.parameters.length === 0;
   at("settings-words").textContent = told.parameters.length === 0 ? "No setting varies between arms."
-    : "Each point is an arm with its latest loss. The fainter it is, the earlier the arm was dropped."
+    : `Each point is an arm with its latest ${told.metric.name}. The fainter it is, the earlier the arm was dropped.`
       + (told.parameters.length > most ? ` The ${most} that explain most are drawn.` : "");
   const drawable = ({ parameter, place }) => parameter.kind !== "text"
     && told.arms.some((arm) => arm.values[place] !== null && arm.loss !== null);
@@ -223,6 +226,25 @@ function fillNext() {
   }
 }
 
+function noteCurves() {
+  const { outside } = measure.axis;
+  at("curves-note").textContent =
+    (touched ? "" : "Drag to move, Ctrl and wheel (or pinch) to zoom, double-click to go back. ")
+    + (outside ? `${number(outside)} ${outside === 1 ? "point lies" : "points lie"} outside of the picture.` : "");
+}
+
+// What the learning curves show, where there is something to choose.
+function fillChoice() {
+  const choices = [compared, ...beside.filter(({ axis }) => axis !== null)];
+  at("curves-choice").hidden = choices.length < 2;
+  at("curves-measure").append(...choices.map(({ name }, place) => make("option", { value: place }, name)));
+  at("curves-measure").addEventListener("change", async (event) => {
+    await drawCurvesOf(choices[event.target.value]);
+    noteCurves();
+    showPicked();
+  });
+}
+
 let drawn = 0;
 async function fillPage() {
   document.title = `${told.headline} · lastarm`;
@@ -231,10 +253,7 @@ async function fillPage() {
   at("state").textContent = told.state;
   at("search").append(quoted(told.search));
   at("notes").append(...paragraphs(told.notes));
-  const outside = told.axes.loss.outside;
-  at("curves-note").textContent =
-    (touched ? "" : "Drag to move, Ctrl and wheel (or pinch) to zoom, double-click to go back. ")
-    + (outside ? `${number(outside)} losses lie above the picture.` : "");
+  noteCurves();
   fillAnswer();
   fillRungs();
   fillSpending();
@@ -248,7 +267,10 @@ async function fillPage() {
 
   const breath = () => new Promise((done) => setTimeout(done));
   await breath();
-  if (told.arms.some((arm) => arm.losses.length)) await curvesChart();
+  if (told.arms.some((arm) => arm.losses.length)) {
+    forgetCurves = await curvesChart();
+    pickNearest();
+  }
   if (told.narrowing.rungs.length) await Promise.all(rungCharts());
   const others = [fillArms, ...(told.parameters.length ? [importanceChart] : []), ...panels,
     ...(told.spending.timeline.stints.length ? [timelineChart] : []),
@@ -259,6 +281,7 @@ async function fillPage() {
   }
   drawn = views.length;
   document.body.dataset.drawn = drawn;
+  if (told.arms.some((arm) => arm.losses.length)) fillChoice();  // all other charts are in place
   await breath();
   at("arms-table").parentElement.classList.remove("later");  // a long table takes long to lay out
 }
