@@ -168,7 +168,7 @@ def _rule(opened: Opened, events: list[Event]) -> str:
     elif states and seals.rule in (SealRule.OLD, SealRule.UNSEALED):
         said.append(f"A state is loaded {IF_OWN_FILE}.")
     elif states:
-        said.append("Its states have this user's seal, too, and are loaded.")
+        said.append("Its states have this user's seal, and are loaded.")
     return " ".join(said)
 
 
