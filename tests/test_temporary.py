@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from faults.full_disks import longest_file
+from faults.full_disks import longest_file, mounted
 from faults.processes import forked, outcome
 from lastarm import Configs, SuccessiveHalving, UniformAllocation, search
 from lastarm.cli import main
@@ -119,6 +119,21 @@ def test_what_a_disk_refuses_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(TemporaryNotWritten) as refused:
         Scratch(file)
     assert refused.value.path == file
+
+
+def test_a_program_that_fills_tmpdir_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = tmp_path / "small"
+    monkeypatch.setattr("tempfile.tempdir", str(small))
+    fill = Program(["sh", "-c", "cat /dev/zero > {state}/all; echo {limit} >&2; exit 1"])
+    with mounted(small) as there_is:
+        if not there_is:
+            pytest.skip("only root can mount a small disk")
+        with pytest.raises(TemporaryNotWritten) as full:
+            search(fill, LIMITS, policy=HALVING)
+        assert full.value.path.is_relative_to(small)
+        assert not list(small.iterdir())
 
 
 class Large(Drifting):

@@ -99,6 +99,16 @@ def needing_room(folder: Path) -> Iterator[None]:
         raise
 
 
+def require_room(folder: Path) -> None:
+    """Raise an error that names the folder if its disk is full.
+
+    A program that failed for this reason may not have been able to say so: what it prints is
+    written there, too.
+    """
+    if hasattr(os, "statvfs") and not os.statvfs(folder).f_bavail:
+        raise TemporaryNotWritten(folder, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
 def _default_place() -> Path:
     try:
         return Path(tempfile.gettempdir())

@@ -23,7 +23,7 @@ from lastarm.arguments import did_you_mean
 from lastarm.errors import CheckpointLost, InvalidArgument, LastarmError
 from lastarm.masking import masked_words
 from lastarm.offspring import Guard
-from lastarm.temporary import needing_room, persistently, shared_scratch
+from lastarm.temporary import needing_room, persistently, require_room, shared_scratch
 from lastarm.trainers.losses import loss_in
 from lastarm.trainers.protocol import Config
 
@@ -191,6 +191,7 @@ class Program:
                 raise ProgramFailed(_ending(code, _last_line(complaints)), code)
             loss_in(_loss(after.said))
         except LastarmError as error:
+            require_room(after.scratch)
             shown = shlex.join(masked_words(argv, hashes=False))
             error.add_note(f"The command: {shown}\nIts standard error:\n{complaints}")
             raise
