@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lastarm.signals import stop_on_signals
+from lastarm.signals import end_children_by_sigterm, stop_on_signals
 
 
 def test_the_first_signal_is_noted_and_the_second_acts_as_before() -> None:
@@ -86,3 +86,19 @@ def test_a_forked_child_ends_by_sigterm_from_its_first_moment_on(nested: bool) -
         assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
         signal.raise_signal(signal.SIGTERM)
         assert stop.signal == signal.SIGTERM
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_so_does_a_child_of_an_engines_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lastarm.signals._engines", [])
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        end_children_by_sigterm()
+        for _ in range(20):
+            if (child := os.fork()) == 0:
+                Event().wait(60)
+                os._exit(0)
+            os.kill(child, signal.SIGTERM)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -102,11 +102,18 @@ class _Handler:
 # waits for. Python drops a signal that comes before the child has begun, and calls a handler only
 # when it comes back from what it waits for. So the signal waits until the child has no handler.
 _forking = threading.local()
+_engines: list[Any] = []  # handlers that the engine has, in a worker of it
+
+
+def end_children_by_sigterm() -> None:
+    """From now on, also if the engine that this worker belongs to has a handler of its own."""
+    _engines.append(signal.getsignal(signal.SIGTERM))
 
 
 def _hold_back() -> None:
     _forking.mask = None
-    if isinstance(signal.getsignal(signal.SIGTERM), _Handler):
+    handler = signal.getsignal(signal.SIGTERM)
+    if isinstance(handler, _Handler) or handler in _engines:
         _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 
 
@@ -118,6 +125,8 @@ def _let_through() -> None:
 def _let_through_in_child() -> None:
     while isinstance(ours := signal.getsignal(signal.SIGTERM), _Handler):
         signal.signal(signal.SIGTERM, ours.before[signal.SIGTERM])
+    if signal.getsignal(signal.SIGTERM) in _engines:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _let_through()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import signal
 import sys
 import time
 import traceback
@@ -32,6 +31,7 @@ from lastarm.runners.ray.cluster import ClusterWatch, LocalRay, room
 from lastarm.runners.remote import Kit, Report, amounts, load_trainer, sendable
 from lastarm.runners.states import States, packed
 from lastarm.runners.turns import Turns, failed
+from lastarm.signals import end_children_by_sigterm
 
 MOST_FALSE_STARTS = 3
 
@@ -41,15 +41,6 @@ class Copy(NamedTuple):
 
     level: int
     at: Any  # an ObjectRef
-
-
-def _let_child_end() -> None:
-    """In a child that a pull has forked, such as one of a pool: SIGTERM ends it.
-
-    Ray's own handler is for its workers. If the signal comes just before the child waits for a
-    lock, it is never called, and the pool waits for its child for ever.
-    """
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class PullActor:
@@ -68,8 +59,7 @@ class PullActor:
         except BaseException:
             return traceback.format_exc()
         script.keep()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_let_child_end)
+        end_children_by_sigterm()
         path = self._kit.seen_folder
         folder = StateFolder(path, trainer, durable=self._kit.durable) if path else None
         self._states = States(folder, memory=math.inf, always=True)
