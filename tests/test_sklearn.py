@@ -573,8 +573,11 @@ def test_a_search_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("lastarm.signals.monotonic", lambda: clock[0])
     stopped = halving(Counting(), DIGITS, seconds=3.5, scoring=slow)
-    with warned(SearchStopped, budget=48):
+    with pytest.warns(SearchStopped) as told:
         stopped.fit(X, y)
+    (one,) = told
+    assert isinstance(one.message, SearchStopped)
+    assert (one.message.budget, one.filename) == (48, __file__)  # it names the user's line
     assert stopped.spent_.observations == 4
     assert stopped.best_estimator_.answer == stopped.best_params_["answer"]
 

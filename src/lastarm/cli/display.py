@@ -20,7 +20,7 @@ from rich.text import Text
 
 from lastarm.cli import ending
 from lastarm.metric import LOSS
-from lastarm.plain import finite, printable, readable
+from lastarm.plain import counted, finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
 
@@ -142,7 +142,8 @@ def answer(result: Result, number: Callable[[int], int] = int, longest: float = 
         say(escape(remark))
     if result.failures:
         error = next(iter(result.failures.values())).error
-        say(f"{len(result.failures):,} arms failed, the first with: {escape(plain(error))}")
+        failed = counted(len(result.failures), "arm")
+        say(f"{failed} failed, the first with: {escape(plain(error))}")
 
 
 def _figure(result: Result, loss: float) -> str:

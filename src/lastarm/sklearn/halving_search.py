@@ -647,10 +647,10 @@ def searched(
     if result.arm is None:
         raise KeyboardInterrupt
     if not result.complete:
-        warnings.warn(SearchStopped(result.spent.pulls, result.budget), stacklevel=4)
+        warnings.warn(SearchStopped(result.spent.pulls, result.budget), stacklevel=3)
     if result.failures:
         causes = {arm: failure.error for arm, failure in result.failures.items()}
-        warnings.warn(SomeFitsFailed(causes, len(configs), error_score), stacklevel=4)
+        warnings.warn(SomeFitsFailed(causes, len(configs), error_score), stacklevel=3)
     if getattr(chosen.policy, "open_ended", False):  # the rest were not asked for
         told = told[: 1 + max(arm for arm, events in enumerate(told) if events)]
     return result, told
