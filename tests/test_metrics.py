@@ -12,9 +12,10 @@ from sklearn.linear_model import SGDClassifier
 
 from lastarm import Integer, LogUniform, Result, SuccessiveHalving, Uniform, search
 from lastarm.cli import main
-from lastarm.events import Loss, Pull
+from lastarm.errors import UnknownArgument
+from lastarm.events import Loss, Opened, Pull
 from lastarm.journal import read
-from lastarm.journal.header import header_of
+from lastarm.journal.header import header_of, metric_of
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.metric import LOSS, Metric
 from lastarm.report.progress import Told, _Watch
@@ -250,6 +251,26 @@ def test_a_journal_of_version_0_1_shows_what_was_maximized() -> None:
     result = Result.of(read(old))
     assert result.metric == Metric("value", maximize=True)
     assert f": value {-(result.loss or 0):.6g}, after" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "metric"),
+    [
+        ({"estimator": "SGDClassifier", "scoring": "'roc_auc'"}, Metric("roc_auc", maximize=True)),
+        ({"estimator": "SGDClassifier", "scoring": "None"}, LOSS),
+        ({"kind": "Mine", "scoring": "'roc_auc'"}, LOSS),
+    ],
+)
+def test_a_journal_of_version_0_1_says_how_estimators_are_scored(
+    trainer: dict[str, str], metric: Metric
+) -> None:
+    assert metric_of(Opened(0, {}, {}, trainer)) == metric
+
+
+def test_elsewhere_the_habit_is_answered_with_what_to_write() -> None:
+    with refused("metric", "roc_auc", UnknownArgument) as info:
+        HalvingSearch(SGDClassifier(), {}, metric="roc_auc")  # type: ignore[call-arg]
+    assert info.value.instead == "scoring"
 
 
 # Where names come from ------------------------------------------------------------------------

@@ -26,6 +26,7 @@ _CALLED = {
     "budget": "total_budget fidelities_to_spend",
     "max_pulls": "max_t max_resource max_resources max_iter max_epochs max_budget max_steps "
     "max_iterations epochs n_epochs",
+    "metric scoring": "metric",
     "eta": "factor reduction_factor aggressiveness",
     "policy": "scheduler pruner optimizer tuner strategy",
     "sampler": "search_alg searcher algo acq_func",

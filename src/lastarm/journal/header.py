@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -168,11 +169,20 @@ def header_of(events: Sequence[Event]) -> Opened:
 
 
 def metric_of(opened: Opened) -> Metric:
-    """What people read in place of the losses of a journal. One of version 0.1 has no name."""
+    """What people read in place of the losses of a journal.
+
+    One of version 0.1 does not say it, but it says what is maximized and how estimators are
+    scored.
+    """
     if opened.metric:
         return Metric(**opened.metric)
-    maximized = opened.trainer.get("kind") == Maximized.__name__
-    return Metric(UNNAMED, maximize=True) if maximized else LOSS
+    trainer = opened.trainer
+    if trainer.get("kind") == Maximized.__name__:
+        return Metric(UNNAMED, maximize=True)
+    scored = (
+        re.fullmatch(r"'(\w+)'", str(trainer.get("scoring"))) if "estimator" in trainer else None
+    )
+    return Metric(scored[1], maximize=True) if scored else LOSS
 
 
 def _as_read(opened: Opened) -> Opened:
