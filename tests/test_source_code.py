@@ -115,6 +115,9 @@ REACHED = {
 }
 
 
+SCALED = "user_helpers.scaled"
+
+
 def seen(module: Module, source: str = SOURCE, helpers: str = HELPERS) -> dict[str, str]:
     module(helpers, "user_helpers")
     return code_of(as_trainer(module(source).training))
@@ -153,6 +156,8 @@ def test_all_that_the_trainer_reaches_has_a_hash_by_its_qualified_name(module: M
             "activation = functools.partial(max",
             {"user_helpers.scaled"},
         ),
+        ("functools.partial(scaled, by=2", "functools.partial(scaled, by=3", {SCALED}),
+        ("functools.partial(scaled, by=2", "functools.partial(scaled, 2", {SCALED}),
         ("TABLE[0]", "TABLE[1]", {"user_code.training"}),
     ],
 )

@@ -177,7 +177,7 @@ class _Reached:
             case MethodType():
                 add([value.__func__, value.__self__])
             case functools.partial():
-                add([value.func, *value.args, *value.keywords.values()])
+                self._look_at_partial(value)
             case functools.partialmethod() | functools.cached_property():
                 add([value.func])
             case property():
@@ -206,6 +206,15 @@ class _Reached:
             self._used(code, scope, closure, node),
             source=node is not None,
         )
+
+    def _look_at_partial(self, bound: functools.partial[Any]) -> None:
+        """Its function, and what it gives to it, which takes the place of defaults."""
+        function = bound.func
+        self._waiting.extend([function, *bound.args, *bound.keywords.values()])
+        if isinstance(function, FunctionType) and _is_users_file(function.__code__.co_filename):
+            name = f"{function.__globals__.get('__name__')}.{function.__code__.co_qualname}"
+            given = [(word, _simple(value)) for word, value in sorted(bound.keywords.items())]
+            self._add(name, [_simple(value) for value in bound.args], given, source=True)
 
     def _look_at_class(self, kind: type) -> None:
         module = sys.modules.get(kind.__module__)
