@@ -285,7 +285,7 @@ ARGUMENTS = Campaign(
     short=150,
     paths=(
         *SEARCHING,
-        "src/lastarm/arguments.py",
+        "src/lastarm/arguments/*.py",
         "src/lastarm/errors.py",
         "src/lastarm/samplers/*.py",
         "faults/arguments.py",

@@ -393,7 +393,7 @@ OFFSPRING = Campaign(
     short=1 + len(TESTED),
     paths=(
         *SEARCHING,
-        "src/lastarm/offspring.py",
+        "src/lastarm/system/*.py",
         "src/lastarm/runners/**/*.py",
         "faults/children.py",
         "faults/engines.py",

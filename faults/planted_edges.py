@@ -10,7 +10,6 @@ from faults.real_arms import REAL_ARMS
 from faults.second_user import KINDS, SECOND_USER
 from faults.slow_loading import SLOW_LOADING
 from faults.vanishing import HARMS, VANISHING
-from lastarm import temporary
 from lastarm.checkpoints.index import Index
 from lastarm.cli import resume
 from lastarm.journal import Journal, file
@@ -18,6 +17,7 @@ from lastarm.journal.disk import Folder
 from lastarm.journal.rescue import WrittenLines
 from lastarm.journal.seals import Seals
 from lastarm.runners.processes import Processes, TrainerFile, WorkerProcess
+from lastarm.system import temporary
 
 
 def one(attack: str) -> range:
@@ -131,7 +131,8 @@ PLANTED_EDGES: tuple[Planted, ...] = (
         "a forked child speaks for its worker",
         partial(
             everywhere,
-            "import lastarm.offspring; lastarm.offspring.ThisProcess.__exit__ = lambda *_: None",
+            "from lastarm.system.offspring import ThisProcess; "
+            "ThisProcess.__exit__ = lambda *_: None",
         ),
         OFFSPRING,
         in_a_script("a fork on its own"),

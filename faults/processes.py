@@ -20,11 +20,11 @@ from time import monotonic, sleep
 
 from faults.reference import ARMS, BUDGET, TABLE
 from lastarm.cli import main
-from lastarm.offspring import GUARD_NAME
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
 from lastarm.searching import search
 from lastarm.space import Integer
+from lastarm.system.offspring import GUARD_NAME
 from lastarm.trainers import RecordedCurves
 
 MARK = "LASTARM_FAULTS"

@@ -317,8 +317,7 @@ SLOW_LOADING = Campaign(
     paths=(
         *SEARCHING,
         *COMMAND,
-        "src/lastarm/offspring.py",
-        "src/lastarm/temporary.py",
+        "src/lastarm/system/*.py",
         "src/lastarm/testing/runners.py",
         "faults/disk.py",
         "faults/full_disks.py",

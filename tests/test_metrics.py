@@ -17,10 +17,10 @@ from lastarm.events import Loss, Opened, Pull
 from lastarm.journal import read
 from lastarm.journal.header import header_of, metric_of
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.metric import LOSS, Metric
 from lastarm.report.progress import Told, _Watch
 from lastarm.sklearn import HalvingSearch
 from lastarm.trainers.estimators import Estimator
+from lastarm.trainers.metric import LOSS, Metric
 from tests.refusals import refused
 
 X, y = load_breast_cancer(return_X_y=True)

@@ -17,7 +17,7 @@ from faults.processes import forked, outcome
 from lastarm import Configs, SuccessiveHalving, UniformAllocation, search
 from lastarm.cli import main
 from lastarm.errors import TemporaryNotWritten
-from lastarm.temporary import OWNER, Scratch, needing_room
+from lastarm.system.temporary import OWNER, Scratch, needing_room
 from lastarm.testing.runners import Drifting
 from lastarm.trainers.programs import Program
 

@@ -21,10 +21,10 @@ from lastarm.journal.header import metric_of
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import causes
-from lastarm.metric import LOSS, Metric
 from lastarm.plain import clean, counted, printable, short
 from lastarm.policy import lowest
 from lastarm.trainers import Config, Maximized, arm_seed
+from lastarm.trainers.metric import LOSS, Metric
 
 if TYPE_CHECKING:
     from lastarm.report.figures.plots import Plots

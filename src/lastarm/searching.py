@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any, Literal, Never, cast
 
 from lastarm.arguments import as_float, whole_number
+from lastarm.arguments.other_tools import refuse_unknown
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import (
@@ -38,9 +39,6 @@ from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import run
 from lastarm.masking import masked_text
-from lastarm.metric import LOSS, UNNAMED, Metric
-from lastarm.offspring import ThisProcess
-from lastarm.other_tools import refuse_unknown
 from lastarm.plain import any_repr
 from lastarm.policies.named import choose
 from lastarm.policy import Extendable, Policy
@@ -53,7 +51,8 @@ from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, drawn, names, size
-from lastarm.temporary import sweep
+from lastarm.system.offspring import ThisProcess
+from lastarm.system.temporary import sweep
 from lastarm.trainers import (
     AnyTrainer,
     Config,
@@ -63,6 +62,7 @@ from lastarm.trainers import (
     as_trainer,
     loss_in,
 )
+from lastarm.trainers.metric import LOSS, UNNAMED, Metric
 from lastarm.trainers.source_code import users_line
 
 

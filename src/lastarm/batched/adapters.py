@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from lastarm.batched.protocol import BatchedTrainer, SomeFailed
 from lastarm.errors import InvalidArgument
-from lastarm.metric import LOSS
-from lastarm.offspring import ThisProcess
+from lastarm.system.offspring import ThisProcess
 from lastarm.trainers import Config, Maximized, Trainer, as_loss
 from lastarm.trainers.maximized import negated
+from lastarm.trainers.metric import LOSS
 
 
 class Single:

@@ -23,7 +23,7 @@ from lastarm.errors import (
 )
 from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
-from lastarm.temporary import REFUSED, VANISHED
+from lastarm.system.temporary import REFUSED, VANISHED
 
 MAIN = "__main__"
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)

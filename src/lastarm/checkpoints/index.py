@@ -24,7 +24,7 @@ from lastarm.errors import (
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal.seals import Seals
 from lastarm.plain import fingerprint
-from lastarm.temporary import Scratch
+from lastarm.system.temporary import Scratch
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from importlib import import_module
 import click
 from click.shell_completion import shell_complete
 
+from lastarm.arguments.other_tools import explained
 from lastarm.cli.ending import (
     NO_THREAD,
     STOPPED,
@@ -33,7 +34,6 @@ from lastarm.errors import (
     TemporaryNotWritten,
     WorkersNotStarted,
 )
-from lastarm.other_tools import explained
 from lastarm.plain import printable
 
 COMMANDS = ("demo", "export", "plan", "replay", "report", "reproduce", "resume", "show", "tune")

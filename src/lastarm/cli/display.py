@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import ending
-from lastarm.metric import LOSS
 from lastarm.plain import counted, finite, printable, readable
 from lastarm.result import Result
 from lastarm.trainers import Config
+from lastarm.trainers.metric import LOSS
 
 
 class Terminal(Console):

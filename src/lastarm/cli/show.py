@@ -22,10 +22,10 @@ from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
 from lastarm.masking import is_masked, without_hashes
-from lastarm.metric import for_people
 from lastarm.plain import clean, counted
 from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
+from lastarm.trainers.metric import for_people
 
 MOST_METRICS = 10  # that have a column
 EVERY = 1.0  # seconds between two looks at a running search

@@ -17,13 +17,13 @@ from lastarm.errors import OtherSearch, OtherSecret, OtherVersion
 from lastarm.events import Changed, Event, Extended, Opened
 from lastarm.journal.lines import decode, encode, event_of
 from lastarm.masking import is_masked, is_same, masked_words, without_hashes
-from lastarm.metric import LOSS, UNNAMED, Metric
 from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
 from lastarm.samplers import Sampler
 from lastarm.space import Space
 from lastarm.space import describe as describe_space
 from lastarm.trainers import Config, Maximized, Trainer
+from lastarm.trainers.metric import LOSS, UNNAMED, Metric
 from lastarm.trainers.source_code import changes, code_of
 
 

@@ -17,12 +17,12 @@ from rich.progress import BarColumn, Progress, TextColumn
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.metric import LOSS, Metric
 from lastarm.plain import counted, printable
 from lastarm.policies import TimedHalving
 from lastarm.policy import Policy
 from lastarm.report.notebook import below_the_cell, in_notebook
 from lastarm.trainers import Config
+from lastarm.trainers.metric import LOSS, Metric
 
 EVERY = 0.1  # seconds between two drawings
 WIDE, BAR = 100, 20  # characters of a wide terminal, and of the bar in it

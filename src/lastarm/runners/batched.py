@@ -14,10 +14,10 @@ from lastarm.arguments import whole_number
 from lastarm.batched import SomeFailed, as_batched
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, StateNotSaved
 from lastarm.events import Failure, Loss, Pull, Told, Work
-from lastarm.offspring import ThisProcess
 from lastarm.runners.asides import Aside, Asides
 from lastarm.runners.performer import Task, last_lines, said
 from lastarm.runners.protocol import Arms
+from lastarm.system.offspring import ThisProcess
 from lastarm.trainers import arm_seed, observation
 
 

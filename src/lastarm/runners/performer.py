@@ -17,9 +17,9 @@ from lastarm.errors import (
     StateNotSaved,
 )
 from lastarm.events import Failure, Loss, Pull, Saved, Told, Work
-from lastarm.offspring import ThisProcess
 from lastarm.runners.asides import Aside
 from lastarm.runners.states import States
+from lastarm.system.offspring import ThisProcess
 from lastarm.trainers import Config, Trainer, arm_seed, observation
 
 MOST_LOST = 2  # times that a state may be lost while it is trained further; then its arm failed

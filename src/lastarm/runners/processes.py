@@ -38,14 +38,14 @@ from lastarm.arguments import time_limit, whole_number
 from lastarm.checkpoints import StateFolder
 from lastarm.errors import CheckpointNotWritten, WorkersNotStarted
 from lastarm.events import Failure, Loss, Pull, Told
-from lastarm.offspring import CLEANS_UP, Guard, ThisProcess
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import Performer, Task
 from lastarm.runners.protocol import Arms
 from lastarm.runners.remote import Report, load_trainer, pickled_trainer, sendable
 from lastarm.runners.states import States
 from lastarm.runners.turns import Turns, failed
-from lastarm.temporary import Scratch, needing_room, persistently
+from lastarm.system.offspring import CLEANS_UP, Guard, ThisProcess
+from lastarm.system.temporary import Scratch, needing_room, persistently
 
 MOST_FALSE_STARTS = 3
 STARTING = 60.0  # seconds that a worker may take to start, where pulls have a limit of time

@@ -27,6 +27,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lastarm.arguments import Number, overflows, whole_number
+from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.errors import (
     AllArmsFailed,
@@ -37,7 +38,6 @@ from lastarm.errors import (
 )
 from lastarm.events import Event, Failure, Loss, Opened
 from lastarm.journal import read
-from lastarm.other_tools import OnlyKnown
 from lastarm.policies import TimedHalving
 from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.integers import ceil_log

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastarm.arguments import as_float, whole_number
+from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import InvalidArgument
-from lastarm.other_tools import OnlyKnown
 from lastarm.plain import as_python, described, identity, readable
 
 

@@ -3,7 +3,7 @@
 One kind of trainer is one file, and `any_trainer.py` turns whatever `search` is given into one of
 them. Estimators have a folder, which is imported only when it is asked for, as it needs
 scikit-learn. Training many arms in one step belongs to `lastarm.batched`; where and when arms are
-trained belongs to `lastarm.runners`.
+trained belongs to `lastarm.runners`. How people read a loss, by its name and sign, is `metric.py`.
 """
 
 from lastarm.trainers.any_trainer import AnyTrainer, as_trainer

@@ -22,8 +22,8 @@ from typing import IO, Any
 from lastarm.arguments import did_you_mean
 from lastarm.errors import CheckpointLost, InvalidArgument, LastarmError
 from lastarm.masking import masked_words
-from lastarm.offspring import Guard
-from lastarm.temporary import needing_room, persistently, require_room, shared_scratch
+from lastarm.system.offspring import Guard
+from lastarm.system.temporary import needing_room, persistently, require_room, shared_scratch
 from lastarm.trainers.losses import loss_in
 from lastarm.trainers.protocol import Config
 

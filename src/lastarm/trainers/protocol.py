@@ -33,7 +33,7 @@ class Trainer(Protocol[State]):
     - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
-    - `shown_as`, a `lastarm.metric.Metric`: what people read in place of the loss.
+    - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 

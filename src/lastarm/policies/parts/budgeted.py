@@ -15,8 +15,8 @@ from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
 from lastarm.arguments import require_budget, whole_number
+from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.events import Failure, Pull
-from lastarm.other_tools import OnlyKnown
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, Policy, Rounds
 

@@ -14,9 +14,9 @@ from typing import Any
 from lastarm.errors import InvalidArgument
 from lastarm.events import Closed, Event, Loss, Opened
 from lastarm.journal.lines import fields_of
-from lastarm.metric import LOSS, Metric
 from lastarm.plain import readable, renamed
 from lastarm.result import Result
+from lastarm.trainers.metric import LOSS, Metric
 
 ARM_COLUMNS = ("arm", "recommended", "pulls", "loss", "error", "losses")
 EVENT_COLUMNS = (

@@ -13,8 +13,8 @@ from lastarm.events import Event, Extended, Loss, Opened, Pull
 from lastarm.journal import read
 from lastarm.journal.header import metric_of
 from lastarm.ledger import Ledger
-from lastarm.metric import LOSS
 from lastarm.plain import readable, readable_metrics
+from lastarm.trainers.metric import LOSS
 
 LOWEST = "lowest loss"  # of all arms, by the pulls of all arms together
 

@@ -8,12 +8,12 @@ from functools import cached_property
 from math import isfinite
 
 from lastarm.ledger.survivors import RungOutcome, Survivors
-from lastarm.metric import Metric
 from lastarm.plain import apart, clean, counted
 from lastarm.policies.named import facts_of
 from lastarm.policies.parts.budgeted import Facts
 from lastarm.result import Result
 from lastarm.theory.audit import Audit, Elimination
+from lastarm.trainers.metric import Metric
 
 MOST_OF_AN_ERROR = 300  # characters; the page has all of it elsewhere
 

@@ -18,7 +18,6 @@ from typing import Any, Self
 from lastarm.events import Event, Opened
 from lastarm.ledger.survivors import RungOutcome, Survivors
 from lastarm.ledger.utilisation import Timeline
-from lastarm.metric import Metric, for_people
 from lastarm.plain import LONGEST, clean, counted, duration, finite
 from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.hyperparameters import Parameter, flat, parameters
@@ -27,6 +26,7 @@ from lastarm.report.next_steps import next_steps
 from lastarm.report.page.arm_stories import ArmStories, closeness
 from lastarm.result import Result
 from lastarm.theory import Audit, audit
+from lastarm.trainers.metric import Metric, for_people
 
 MOST_ARMS = 2_000  # that are shown one by one
 MOST_POINTS = 60_000  # of their curves, all together

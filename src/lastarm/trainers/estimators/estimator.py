@@ -22,8 +22,8 @@ from sklearn.utils import get_tags, indexable
 from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
+from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import EarlyStoppingOff, InvalidArgument
-from lastarm.other_tools import OnlyKnown
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed

@@ -10,8 +10,8 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer
 
 from lastarm.errors import InvalidArgument
-from lastarm.metric import LOSS, Metric
 from lastarm.trainers.losses import as_loss
+from lastarm.trainers.metric import LOSS, Metric
 
 ONLY = "score"  # the name of a metric that is the only one
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Self
 
-from lastarm.arguments import did_you_mean
+from lastarm.arguments.checks import did_you_mean
 from lastarm.errors import UnknownArgument
 
 # lastarm's names, the first that is known where it is used; and what others call it.
