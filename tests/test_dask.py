@@ -637,7 +637,7 @@ def test_a_state_that_only_its_trainer_can_write_is_not_bound_to_its_worker(
     assert size_of([Found(), np.zeros(1000)]) > 8000
     assert size_of([np.zeros(1000), threading.Lock()]) == 0
     space = Configs([{"seconds": arm / 2000} for arm in range(12)])
-    left = tmp_path / "journal.states" / "lastarm-killed"
+    left = tmp_path / "journal.states" / f"lastarm-{'0' * 32}"  # of a search that was killed
     left.parent.mkdir()
     left.touch()
     call: dict[str, Any] = {"policy": SuccessiveHalving(12, 96), "journal": tmp_path / "journal"}

@@ -401,10 +401,11 @@ def test_workers_end_when_their_coordinator_is_killed_while_they_load(
 ) -> None:
     script = tmp_path / "search.py"
     script.write_text(
-        "import ctypes, os, time\n"
+        "import ctypes, os, time, warnings\n"
         "from lastarm import UniformAllocation, search\n"
         "class Slow:\n"
         "    def __setstate__(self, state):\n"
+        "        warnings.simplefilter('ignore')\n"  # of forking beside a thread, since 3.12
         "        os.fork()\n"
         "        os.write(2, b'%d\\n' % os.getpid())\n"  # in one piece
         f"        sleep = ctypes.PyDLL(None).sleep if {holds_all} else time.sleep\n"
