@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lastarm.cli.ending import Signals
 from lastarm.signals import end_children_by_sigterm, stop_on_signals
 
 
@@ -60,8 +61,16 @@ def test_a_handler_that_was_ignored_stays_so() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_forked_child_ends_by_sigterm_also_if_no_handler_can_run_in_it() -> None:
-    with stop_on_signals(), stop_on_signals():
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("in_the_command", [False, True])
+def test_a_forked_child_ends_by_sigterm_also_if_no_handler_can_run_in_it(
+    in_the_command: bool,
+) -> None:
+    with ExitStack() as stack:
+        if in_the_command:
+            stack.callback(Signals().restore)
+        for _ in range(2):
+            stack.enter_context(stop_on_signals())
         child = os.fork()
         if not child:
             ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -123,8 +123,9 @@ def _let_through() -> None:
 
 
 def _let_through_in_child() -> None:
-    while isinstance(ours := signal.getsignal(signal.SIGTERM), _Handler):
-        signal.signal(signal.SIGTERM, ours.before[signal.SIGTERM])
+    # Ours, those around it, and that of the command.
+    while before := getattr(signal.getsignal(signal.SIGTERM), "before", None):
+        signal.signal(signal.SIGTERM, before[signal.SIGTERM])
     if signal.getsignal(signal.SIGTERM) in _engines:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _let_through()

@@ -32,7 +32,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._before: dict[int, Any] = {}
+        self.before: dict[int, Any] = {}  # children that arms have forked get these back
         self._interrupts = False
         self._unraisable = sys.unraisablehook
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -42,7 +42,7 @@ class Signals:
                     signal.signal(number, self)
                 except ValueError:  # not the main thread, which alone can listen
                     return
-                self._before[number] = before
+                self.before[number] = before
 
     def interrupt(self) -> None:
         """From now on, raise KeyboardInterrupt or Terminated."""
@@ -55,14 +55,14 @@ class Signals:
 
     def restore(self) -> None:
         """Put back what was there before."""
-        for number, before in self._before.items():
+        for number, before in self.before.items():
             signal.signal(number, before)
         sys.unraisablehook = self._unraisable
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if os.getpid() != self._process:  # a child that was forked, such as one of a pool
-            before = self._before[number]
+            before = self.before[number]
             if callable(before):
                 before(number, frame)
             else:
