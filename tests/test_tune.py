@@ -292,6 +292,25 @@ def test_timed_halving_plans_for_its_seconds_and_comes_to_its_end(
     assert opened.policy["seconds"] == 0.000001
 
 
+def test_a_parameter_that_the_command_does_not_use_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(*TUNE, "--param", "gamma=uniform:0:1", *ROOT) == 0
+    assert "{gamma}" in capsys.readouterr().err
+
+
+def test_a_placeholder_that_only_some_branches_have_is_refused_before_training(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("space.toml").write_text(
+        '[[space]]\nstep = "log:0.01:1"\nC = 1\n[[space]]\nstep = "log:0.01:1"\n'
+    )
+    words = ("tune", "--arms", "8", "--budget", "96", "--space", "space.toml", *ROOT)
+    assert "{C?}" in refused(capsys, *words, "{C}")
+    assert "{C?}" not in refused(capsys, *words, "{Cc?}")
+    assert not Path("tally").exists()
+
+
 def test_with_only_seconds_neither_arms_nor_a_budget_are_needed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

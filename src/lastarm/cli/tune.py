@@ -224,7 +224,13 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
         )
     if program is not None:
         mappings = space if isinstance(space, list) else [space]
-        return Program(program, names=sorted({name for one in mappings for name in one}))
+        names = sorted({name for one in mappings for name in one})
+        tuned = Program(program, names=names)
+        for one in mappings:
+            tuned.check(one)
+        if unused := [f"{{{name}}}" for name in names if name not in tuned.names]:
+            display.note(f"lastarm: the command does not use {', '.join(unused)}.")
+        return tuned
     assert named is not None
     module, colon, path = named.partition(":")
     if not colon or not path:

@@ -12,7 +12,7 @@ import subprocess
 import tarfile
 import tempfile
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -125,10 +125,10 @@ class Program:
         except TypeError as error:
             raise InvalidArgument.of("argv", argv, str(error), "Use a list of strings") from None
         placeholders = [name for argument in self.argv for _, name in _pieces(argument)]
-        self._names = [name.removesuffix("?") for name in placeholders if name is not None]
+        self.names = [name.removesuffix("?") for name in placeholders if name is not None]
         self._needed = [name for name in placeholders if name is not None and name[-1:] != "?"]
         if names is not None:
-            self._check(names, self._names)
+            self._refuse_unknown(self.names, names)
         first = _pieces(self.argv[0])
         if any(name and name.endswith("?") for _, name in first):
             rule = "the program itself cannot be left out"
@@ -139,24 +139,32 @@ class Program:
             way_out = "Use the path of an executable file, such as './train', or one on the PATH"
             raise InvalidArgument.of("argv", argv, rule, way_out)
 
-    def _check(self, names: Collection[str], used: Collection[str]) -> None:
-        known = [*names, *RESERVED]
+    def check(self, names: Collection[str]) -> None:
+        """Refuse the command if a config with these names lacks one that the command needs.
+
+        :param names: the names of the parameters of such a config.
+        """
+        self._refuse_unknown(self._needed, names, some_have_it=True)
+
+    def _refuse_unknown(
+        self, used: Iterable[str], names: Collection[str], *, some_have_it: bool = False
+    ) -> None:
         if clashing := sorted(set(names) & set(RESERVED)):
             name = clashing[0]
             rule = f"{{{name}}} stands for {RESERVED[name]}"
             raise InvalidArgument.of(name, names, rule, "Use another name for the parameter")
-        if unknown := [name for name in used if name not in known]:
-            name = unknown[0]
+        known = [*names, *RESERVED]
+        if name := next((name for name in used if name not in known), ""):
+            left_out = f" {{{name}?}} if only some configs have it," if some_have_it else ""
             use = (
-                f"Use {', '.join(known)} in braces, {{{name}?}} if only some configs have it, or "
-                "{{ and }} for literal braces"
+                f"Use {', '.join(known)} in braces,{left_out} or {{{{ and }}}} for literal braces"
             )
             way_out = did_you_mean(name, known) + use
             raise InvalidArgument.of("argv", self.argv, f"{{{name}}} is not known", way_out)
 
     def start(self, config: Config, seed: int) -> ArmFolder:
         """A new arm, with an empty folder."""
-        self._check(config, self._needed)
+        self.check(config)
         values = {name: _written(value) for name, value in config.items()}
         folder = ArmFolder(values | {"seed": str(seed)})
         with needing_room(folder.scratch):
