@@ -123,11 +123,15 @@ def children(parent: int | None = None) -> set[int]:
     return found
 
 
-def in_shared_memory() -> set[str]:
-    """What is in shared memory and belongs to no process; other campaigns have folders there."""
+def in_shared_memory(*, joblib: bool = True) -> set[str]:
+    """What is in shared memory and belongs to no process; other campaigns have folders there.
+
+    Where no pool of `joblib` is used, what one has left is another program's.
+    """
     if not SHARED.is_dir():
         return set()
-    names = {path.name for path in SHARED.iterdir() if not path.name.startswith("lastarm-")}
+    others = ("lastarm-",) if joblib else ("lastarm-", "sem.loky-")
+    names = {path.name for path in SHARED.iterdir() if not path.name.startswith(others)}
     for maps in Path("/proc").glob("[0-9]*/maps") if names else ():
         with suppress(OSError):
             used = maps.read_text()

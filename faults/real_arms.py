@@ -473,7 +473,7 @@ def struck(number: int, folder: Path, undisturbed: Undisturbed, strikes: int = S
 def run(tries: range, folder: Path) -> Figures:
     """That many searches; a few of them are struck less often, because each life takes seconds."""
     strikes: Counter[str] = Counter()
-    shared = in_shared_memory()
+    shared = in_shared_memory(joblib=False)
     with in_memory(folder) as place:
         undisturbed = Undisturbed(place)
         for number in tries:
@@ -484,8 +484,10 @@ def run(tries: range, folder: Path) -> Figures:
                 often = STRIKES if len(tries) > SHORT else FEW_STRIKES
                 strikes += struck(number, own, undisturbed, often).strikes
             shutil.rmtree(own)
-        came_true(lambda: not in_shared_memory() - shared, 5)
-        assert not (left := in_shared_memory() - shared), f"left in shared memory: {left}"
+        came_true(lambda: not in_shared_memory(joblib=False) - shared, 5)
+        assert not (left := in_shared_memory(joblib=False) - shared), (
+            f"left in shared memory: {left}"
+        )
     stops = strikes.pop(SIGTERM, 0)
     return {
         "kills": strikes.total(),

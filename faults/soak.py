@@ -225,7 +225,7 @@ def settled(before: Sample | None, folder: Path) -> Sample:
 def left_in_shared_memory(before: set[str]) -> set[str]:
     """What was not there before and stays there; what other programs leave is soon removed."""
     until = time.monotonic() + SECONDS_FOR_ORPHANS
-    while (new := in_shared_memory() - before) and time.monotonic() < until:
+    while (new := in_shared_memory(joblib=False) - before) and time.monotonic() < until:
         time.sleep(0.1)
     return new
 
@@ -233,7 +233,7 @@ def left_in_shared_memory(before: set[str]) -> set[str]:
 def run(tries: range, folder: Path) -> Figures:
     """As many pulls as there are tries."""
     pulls = len(tries)
-    shared = in_shared_memory()
+    shared = in_shared_memory(joblib=False)
     mark = f"soak of {os.getpid()} from {tries.start}"
     again = f"faults.soak.run({tries}, …)"
     with replayable(again), own_temporary_folder(folder), patch.dict(os.environ, {MARK: mark}):
