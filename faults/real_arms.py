@@ -511,7 +511,7 @@ REAL_ARMS = Campaign(
     "F25",
     "real models on worker processes, killed in every way",
     run,
-    full=7 * len(SEARCHES),
+    full=8 * len(SEARCHES),
     short=SHORT,
     paths=(
         *SEARCHING,
