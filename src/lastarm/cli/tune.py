@@ -170,6 +170,10 @@ def tune(
             checkpoints=Checkpoints(checkpoints, trust=trust),
             **options,
         )
+    varying = dict.fromkeys(name for one in _branches(space) for name in one)
+    unused = [f"{{{name}}}" for name in varying if f"{{{name}" not in " ".join(program or [])]
+    if program and unused:
+        display.note(f"lastarm: the command does not use {', '.join(unused)}.")
     if as_json:
         named = {"policy": chosen.name, "budget": result.budget}
         display.print_json(result.as_dict() | named)
@@ -223,13 +227,9 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
             f"what to tune is MODULE:TRAINER, or a program after --; {given}. Give one of them."
         )
     if program is not None:
-        mappings = space if isinstance(space, list) else [space]
-        names = sorted({name for one in mappings for name in one})
-        tuned = Program(program, names=names)
-        for one in mappings:
+        tuned = Program(program, names=sorted({name for one in _branches(space) for name in one}))
+        for one in _branches(space):
             tuned.check(one)
-        if unused := [f"{{{name}}}" for name in names if name not in tuned.names]:
-            display.note(f"lastarm: the command does not use {', '.join(unused)}.")
         return tuned
     assert named is not None
     module, colon, path = named.partition(":")
@@ -247,6 +247,10 @@ def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTra
         raise InvalidArgument.of("trainer", named, rule, way_out) from error
     trainer: AnyTrainer = found
     return trainer
+
+
+def _branches(space: Any) -> list[Any]:
+    return space if isinstance(space, list) else [space]
 
 
 # What may vary, as people write it on the command line and in files -----------------------------

@@ -125,10 +125,10 @@ class Program:
         except TypeError as error:
             raise InvalidArgument.of("argv", argv, str(error), "Use a list of strings") from None
         placeholders = [name for argument in self.argv for _, name in _pieces(argument)]
-        self.names = [name.removesuffix("?") for name in placeholders if name is not None]
+        self._names = [name.removesuffix("?") for name in placeholders if name is not None]
         self._needed = [name for name in placeholders if name is not None and name[-1:] != "?"]
         if names is not None:
-            self._refuse_unknown(self.names, names)
+            self._refuse_unknown(self._names, names)
         first = _pieces(self.argv[0])
         if any(name and name.endswith("?") for _, name in first):
             rule = "the program itself cannot be left out"
@@ -154,7 +154,8 @@ class Program:
             rule = f"{{{name}}} stands for {RESERVED[name]}"
             raise InvalidArgument.of(name, names, rule, "Use another name for the parameter")
         known = [*names, *RESERVED]
-        if name := next((name for name in used if name not in known), ""):
+        if unknown := [name for name in used if name not in known]:
+            name = unknown[0]
             left_out = f" {{{name}?}} if only some configs have it," if some_have_it else ""
             use = (
                 f"Use {', '.join(known)} in braces,{left_out} or {{{{ and }}}} for literal braces"
