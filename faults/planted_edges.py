@@ -97,7 +97,7 @@ PLANTED_EDGES: tuple[Planted, ...] = (
             mutated,
             WorkerProcess,
             "__init__",
-            'Guard(self._process.pid) if os.name == "posix" else None',
+            'Guard(leads=False) if os.name == "posix" else None',
             "None",
         ),
         SLOW_LOADING,

@@ -110,15 +110,18 @@ def outcome(act: Callable[[], str]) -> str:
 def children(parent: int | None = None) -> set[int]:
     """The children of a process, by default this one, that have not ended.
 
-    One that only waits to be buried has. Guards, which watch over others, are left out.
+    One that only waits to be buried has. Guards, which watch over others, are left out, and so is
+    what is being started and may become one.
     """
-    found = set()
+    parent = parent or os.getpid()
+    found, own = set(), Path(f"/proc/{parent}/cmdline")
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, its_parent, *_ = file.read_text().rpartition(")")[2].split()
-            if int(its_parent) != (parent or os.getpid()) or state == "Z":
+            if int(its_parent) != parent or state == "Z":
                 continue
-            if GUARD_NAME.encode() not in file.with_name("cmdline").read_bytes().split(b"\0"):
+            command = file.with_name("cmdline").read_bytes()
+            if command != own.read_bytes() and GUARD_NAME.encode() not in command.split(b"\0"):
                 found.add(int(file.parent.name))
     return found
 

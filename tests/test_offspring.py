@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.eventually import eventually
+
 
 def printed(script: str, folder: Path) -> list[str]:
     """What a script prints that is run as the main script of a process."""
@@ -188,3 +190,42 @@ def test_what_a_killed_worker_has_left_in_shared_memory_is_removed(
             break
         time.sleep(0.01)
     assert not any(path.exists() for path in left)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="says which processes there are")
+def test_workers_that_are_frozen_while_they_start_end_with_a_killed_search(tmp_path: Path) -> None:
+    """They have not told the system yet to kill them, and see no pipe close: guards end them."""
+    script = """
+import os, signal, subprocess
+from lastarm.runners import processes
+
+guards = 0
+
+class Frozen(subprocess.Popen):
+    def __init__(self, *arguments, **others):
+        global guards
+        is_guard = others["stdout"] == subprocess.DEVNULL
+        guards += is_guard
+        if guards == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().__init__(*arguments, **others)
+        if not is_guard:
+            os.kill(self.pid, signal.SIGSTOP)
+            print(self.pid, flush=True)
+
+processes.subprocess.Popen = Frozen
+from lastarm import SuccessiveHalving, search
+
+class Trainer:
+    def start(self, config, seed): ...
+    def train(self, state, pulls): ...
+    def loss(self, state): return 0.0
+
+search(Trainer(), [{}, {}], policy=SuccessiveHalving(2, 2), runner="processes", workers=2)
+"""
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    ran = subprocess.run([sys.executable, file], check=False, stdout=subprocess.PIPE, text=True)
+    frozen = [Path(f"/proc/{process}/stat") for process in ran.stdout.split()]
+    assert frozen
+    eventually(lambda: not any(map(Path.exists, frozen)), seconds=30)

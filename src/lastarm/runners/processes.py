@@ -381,15 +381,20 @@ class WorkerProcess:
         # Not by PYTHONPATH: programs that a trainer starts get the user's own environment.
         path = [entry or os.getcwd() for entry in sys.path]
         command = f"import sys; sys.path[:] = {path}; from {__name__} import main; main()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # so that Ctrl-C at the terminal does not reach it
-            pass_fds=[setup.trainer] if isinstance(setup.trainer, int) else [],
-        )
-        # It waits for its setup, so there is nothing to guard before.
-        self._guard = Guard(self._process.pid) if os.name == "posix" else None
+        self._guard = Guard(leads=False) if os.name == "posix" else None
+        with ExitStack() as failing:
+            if self._guard:
+                failing.enter_context(self._guard)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # so that Ctrl-C at the terminal does not reach it
+                pass_fds=[setup.trainer] if isinstance(setup.trainer, int) else [],
+            )
+            failing.pop_all()
+        if self._guard:  # it waits for its setup, so it has started nothing yet
+            self._guard.watch(self._process.pid)
         self._messages = messages
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()

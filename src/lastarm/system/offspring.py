@@ -17,8 +17,11 @@ from weakref import WeakSet
 # they are dead, and then ends by itself. There is one for multiprocessing, and one for joblib.
 CLEANS_UP = "resource_tracker"  # in the command of such a process
 GUARD = f"""
-trap "" HUP INT TERM; read _
-group=${{1:-$$}} others= trackers=
+trap "" HUP INT TERM
+group=$$
+test "$1" && {{ read group || exit; }}
+read _
+others= trackers=
 for stat in /proc/[0-9]*/stat; do
     read -r line < "$stat" && set -- ${{line##*) }} && test "$3" = "$group" || continue
     process=${{stat%/stat}} words=
@@ -85,31 +88,44 @@ def _end(error: BaseException | None) -> NoReturn:
 class Guard:
     """A process that ends a process group as soon as this process is dead, however it died.
 
-    :param group: the number of a group that exists, which is that of the process that leads it.
-        That process must not begin before this is made: let it wait for a word from this process.
-        If it is left out, the guard leads a new group in which processes can be started.
+    :param leads: whether the guard leads a new group, `group`, in which processes can be started.
+        If not, nothing is guarded before `watch` is called.
 
     A process that is killed cannot end what it has started, and the system does so only for its
-    own children, not for theirs. So a shell waits beside it. `group` is the group's number.
+    own children, not for theirs. So a shell waits beside it.
 
     Use it as a context, or call `close`. Then a group that the guard leads is ended, and another
     one is left alone.
     """
 
-    def __init__(self, group: int | None = None) -> None:
-        self._leads = group is None
+    def __init__(self, *, leads: bool = True) -> None:
+        self._leads = leads
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, GUARD_NAME, *([] if group is None else [str(group)])],
+            ["/bin/sh", "-c", GUARD, GUARD_NAME, *([] if leads else ["is told which group"])],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=not self._leads,  # so that no signal to others reaches it
-            process_group=0 if self._leads else None,
+            start_new_session=not leads,  # so that no signal to others reaches it
+            process_group=0 if leads else None,
         )
-        self.group = group or self._shell.pid
+        self.group = self._shell.pid
         _guards.add(self)
+
+    def watch(self, group: int) -> None:
+        """Guard a group that another process leads, from now on. Call it once.
+
+        Make the guard before that process and tell it at once, since a process that is frozen
+        while it starts cannot end by itself. It must not start others until this was called: let
+        it wait for a word from this process.
+
+        :param group: the number of the group, which is that of the process that leads it.
+        """
+        assert self._shell.stdin
+        self.group = group
+        with suppress(BrokenPipeError):  # somebody has killed the guard
+            self._shell.stdin.write(f"{group}\n".encode())
 
     def __enter__(self) -> Self:
         return self
