@@ -1,10 +1,12 @@
 """Temporary files: none outlives its process for long, and a folder that is full is named."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -249,3 +251,36 @@ def test_the_last_of_what_shares_a_folder_removes_it(tmp_path: Path) -> None:
         return (ran.stdout + ran.stderr).decode()
 
     assert outcome(act) == "1 0"
+
+
+class Disturbed:
+    """Its first pull fails as if another arm had cleared TMPDIR, and a third one used it since."""
+
+    def __init__(self, once: Path) -> None:
+        self._once = once
+
+    def start(self, config: Any, seed: int) -> float:
+        return float(config["loss"])
+
+    def train(self, state: float, pulls: int) -> float:
+        if not self._once.exists():
+            self._once.touch()
+            shutil.rmtree(tempfile.gettempdir())
+            os.makedirs(tempfile.gettempdir())
+            raise FileNotFoundError("my file")
+        return state
+
+    def loss(self, state: float) -> float:
+        return state
+
+
+def test_no_arm_is_blamed_for_files_that_another_has_removed(tmp_path: Path) -> None:
+    configs = Configs([{"loss": 0.5}, {"loss": 0.25}])
+    result = search(
+        Disturbed(tmp_path / "once"),
+        configs,
+        policy=SuccessiveHalving(2, 2),
+        workers=1,
+        runner="processes",
+    )
+    assert (result.arm, result.failures) == (1, {})

@@ -3,7 +3,7 @@
 Linux lets a process write to a file that has no name any more, and says nothing. So the file is
 compared with what was written at every sync. If it is not the same, all lines are saved in a new
 file beside it. They come from memory, because the file may have been truncated: a compressed copy
-takes 45 to 80 bytes a line, a third of the file at most.
+takes 45 to 130 bytes a line, two fifths of the file at most.
 
 Seen at the next sync, or when the journal is closed: a file that was deleted, moved, replaced,
 truncated or added to, and one that was changed within. The latter is known by the time of its last

@@ -582,9 +582,10 @@ def main() -> None:
 
 def _performed(task: Task, performer: Performer, setup: Setup) -> Told:
     """What became of a pull, also if arms remove the folder for temporary files."""
-    persistently(lambda: None, setup.scratch)
+    mark = setup.scratch / f"whole-{os.getpid()}"
+    persistently(mark.touch, setup.scratch)
     told = performer.perform(task, setup.worker)
-    if isinstance(told, Failure) and not setup.scratch.exists():
+    if isinstance(told, Failure) and not mark.exists():
         # Another arm may have removed it. So it is tried again, as if its worker had died.
         return told._replace(lost=True)
     return told
