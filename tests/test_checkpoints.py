@@ -24,7 +24,7 @@ from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
 from lastarm.events import Event, Failure, Loss, Pull, Saved
 from lastarm.journal import read
-from lastarm.testing.runners import Drifting
+from lastarm.testing.runners import Drifting, Rooted
 from lastarm.trainers import Config
 from tests.refusals import refused
 
@@ -96,6 +96,80 @@ def test_after_a_crash_nothing_that_counted_is_trained_again(tmp_path: Path) -> 
     assert result.spent.repeated == 0
     assert trainer.steps == WHOLE.spent.pulls - done
     assert result.test_loss == WHOLE.test_loss
+
+
+class Planting(Counting, Rooted):
+    """Counts the steps of arms whose copies cannot be trained, and says how large they are."""
+
+    def size(self, state: list[Any]) -> int:
+        return 1000
+
+
+def test_a_copy_that_does_not_continue_is_there_for_the_winner_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "j.jsonl"
+    with pytest.raises(Stopped):
+        search(Planting(), LIMITS, policy=HALVING, journal=path, on_event=stop_after(24))
+    before = losses(path)
+    assert all(loss.saved and not loss.saved.continues for loss in before)
+    assert path.read_bytes().count(b'"continues":false') == len(before) == 24
+    trainer = Planting()
+    found = partial(search, trainer, LIMITS, policy=HALVING, journal=path)
+    result = found()  # no warning: nothing was lost that could be used
+    assert result.digest == WHOLE.digest
+    levels = {loss.pull.arm: loss.pull.upto for loss in before}
+    later = {loss.pull.arm for loss in losses(path)[24:]}
+    assert result.spent.repeated == sum(levels[arm] for arm in later) > 0
+    steps = trainer.steps
+    again = found()
+    assert trainer.steps == steps, "the winner's copy is good to be tested and used"
+    assert again.state[1] == result.state[1] == result.loss
+
+
+def losses(path: Path) -> list[Loss]:
+    return [event for event in read(path) if isinstance(event, Loss)]
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_state_that_does_not_continue_leaves_memory_as_the_furthest_behind(
+    tmp_path: Path, journal: bool
+) -> None:
+    trainer = Planting()
+    result = search(
+        trainer,
+        LIMITS,
+        policy=HALVING,
+        checkpoints=Checkpoints(tmp_path / "states", memory=8_500),
+        journal=tmp_path / "j.jsonl" if journal else None,
+    )
+    # Of 16 arms, 8 fit. They are the better ones, so that all that go on are there.
+    assert result.digest == WHOLE.digest
+    assert result.spent.repeated == 0
+    assert trainer.steps == result.spent.pulls
+    few = Planting()
+    kept = Checkpoints(tmp_path / "few", memory=2_500)
+    result = search(few, LIMITS, policy=HALVING, checkpoints=kept)
+    assert result.digest == WHOLE.digest
+    assert few.steps == result.spent.pulls + result.spent.repeated > result.spent.pulls
+
+
+def test_the_size_that_a_trainer_tells_is_believed(tmp_path: Path) -> None:
+    class Heavy(Counting):
+        def size(self, state: list[Any]) -> int:
+            return 10**9
+
+    files: set[Path] = set()
+    kept = Checkpoints(tmp_path, memory=4 * 10**9)
+    result = search(
+        Heavy(),
+        LIMITS,
+        policy=HALVING,
+        checkpoints=kept,
+        on_event=lambda _: files.update(tmp_path.glob("*/*.state")),
+    )
+    assert result.digest == WHOLE.digest
+    assert files
 
 
 def vanish(file: Path) -> None:

@@ -24,6 +24,7 @@ from lastarm.errors import (
 from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
 from lastarm.system.temporary import REFUSED, VANISHED
+from lastarm.trainers import continues
 
 MAIN = "__main__"
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
@@ -100,6 +101,8 @@ class StateFolder:
                 if saved is None:
                     new.unlink()
                     return None
+                if not continues(self._trainer, state):
+                    saved = saved._replace(continues=False)
         except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)

@@ -131,11 +131,11 @@ class Index:
         self._expected: dict[int, int] = {}  # arm → the level that its next pull starts from
 
     def latest(self, arm: int) -> tuple[int, Saved] | None:
-        """The furthest level of the arm that has a file which may be loaded, and the file."""
+        """The furthest level of the arm that has a file to train further from, and the file."""
         levels = self._saved.get(arm, {})
         for level in sorted(levels, reverse=True):
             saved = levels[level][1]
-            if self._may_load(Pull(arm, level), saved):
+            if saved.continues and self._may_load(Pull(arm, level), saved):
                 self._expected[arm] = level
                 return level, saved
         return None

@@ -615,7 +615,7 @@ def _performer(setup: Setup) -> tuple[Performer, States]:
     folder = None
     if setup.states:
         folder = StateFolder(setup.states, trainer, durable=setup.durable, only_writes=True)
-    states = States(folder, memory=setup.memory, always=True)
+    states = States(folder, trainer, memory=setup.memory, always=True)
     return Performer(trainer, states, apart=True), states
 
 

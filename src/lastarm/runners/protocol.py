@@ -44,7 +44,7 @@ class Arms:
     def states(self) -> States:
         """The states of a runner that trains in this process."""
         disk = self.index.disk if self.index else inf
-        return States(self.folder, memory=self.memory, always=self.always, disk=disk)
+        return States(self.folder, self.trainer, memory=self.memory, always=self.always, disk=disk)
 
     def task(self, pull: Pull, attempt: int) -> Task:
         """An attempt at a pull, with all that a worker needs to perform it."""
