@@ -22,7 +22,7 @@ from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllo
 from lastarm.checkpoints import StateFolder, folder
 from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
-from lastarm.events import Event, Failure, Loss, Pull, Saved
+from lastarm.events import Closed, Event, Failure, Loss, Pull, Saved
 from lastarm.journal import read
 from lastarm.testing.runners import Drifting, Rooted
 from lastarm.trainers import Config
@@ -384,6 +384,54 @@ def test_a_full_disk_stops_the_search_with_its_path_and_it_can_be_resumed(
     assert result.digest == WHOLE.digest
 
 
+@pytest.mark.parametrize("runner", ["serial", "processes", "batched"])
+def test_only_the_winners_state_is_synced_and_before_the_search_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    synced: list[str] = []
+    by_then: dict[type, list[str]] = {}
+    sync = folder.sync_file
+
+    def noted(path: Path) -> None:
+        synced.append(path.name)
+        sync(path)
+
+    monkeypatch.setattr(folder, "sync_file", noted)
+    path = tmp_path / "j.jsonl"
+    result, _ = resumed(
+        path,
+        runner=runner,
+        workers=2 if runner == "processes" else None,
+        on_event=lambda event: by_then.update({type(event): list(synced)}),
+    )
+    assert result.digest == WHOLE.digest
+    assert by_then[Loss] == []
+    assert by_then[Closed] == synced == [f"arm-{result.arm}-at-{result.level}.state"]
+    resumed(path)
+    assert len(synced) == 1, "a search that is closed has synced it"
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_with_sync_each_state_is_on_the_disk_before_its_loss_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int | None
+) -> None:
+    synced: set[str] = set()
+    sync = folder.sync_file
+
+    def noted(path: Path) -> None:
+        sync(path)
+        synced.add(path.name)
+
+    def look(event: Event) -> None:
+        if isinstance(event, Loss):
+            assert f"arm-{event.pull.arm}-at-{event.pull.upto}.state" in synced
+
+    monkeypatch.setattr(folder, "sync_file", noted)
+    kept = Checkpoints(sync=True)
+    path = tmp_path / "j.jsonl"
+    assert resumed(path, checkpoints=kept, workers=workers, on_event=look)[0].complete
+
+
 def test_the_batched_runner_syncs_the_states_of_a_group_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,7 +448,7 @@ def test_the_batched_runner_syncs_the_states_of_a_group_together(
         monkeypatch.setattr(folder, name, counted(name, getattr(folder, name)))
     arms, path = Configs([{"limit": k / 100} for k in range(64)]), tmp_path / "j.jsonl"
     found = partial(search, Counting(), arms, policy=UniformAllocation(64, 64))
-    result = found(runner="batched", journal=path)
+    result = found(runner="batched", journal=path, checkpoints=Checkpoints(sync=True))
     assert result.digest == found().digest
     assert synced == {"sync_file": 64, "sync_folder": 2}, "the folder, and once the one it is in"
     assert len(list(states(path).iterdir())) == 64

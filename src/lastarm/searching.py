@@ -19,6 +19,7 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.arguments.other_tools import refuse_unknown
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
+from lastarm.checkpoints.index import Index
 from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
@@ -236,6 +237,7 @@ class _Begun:
 
     policy: Policy
     asked: Policy  # the same, or what chooses its configs
+    index: Index | None  # of the states that are kept
     runner: Runner
     journal: Journal | Unwritten
     sheet: Timesheet
@@ -330,7 +332,8 @@ def _begin(
         watchers.append(
             stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
         )
-    return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)
+    opened = (states.index, runner, journal, sheet, stop, watchers)
+    return _Begun(policy, asked, *opened, changed, old_journal)
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
@@ -370,6 +373,8 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
         # With other code than that of the journal, it was tested by other code than it says.
         changed: list[Event] = [begun.changed] if begun.changed and all_was_there else []
+        if begun.index:  # a search that is closed has its winner, whatever happens then
+            begun.index.settle(found)
         for event in [*changed, closed]:
             begun.journal.append(event)
             begun.journal.sync()

@@ -227,7 +227,8 @@ class Kit(NamedTuple):
     identity: str
     trainer: bytes
     folder: Path | None
-    durable: bool
+    durable: bool = False  # how: see `StateFolder`
+    sync: bool = False
 
     @classmethod
     def of(cls, arms: Arms) -> Kit:
@@ -235,7 +236,7 @@ class Kit(NamedTuple):
         identity, trainer = f"lastarm-{uuid.uuid4().hex}", pickled_trainer(arms.trainer)
         folder = arms.folder if arms.always else None
         if folder is None:
-            return cls(identity, trainer, None, durable=False)
+            return cls(identity, trainer, None)
         try:
             make_folder(folder.path)
             with Folder(folder.path) as there:
@@ -245,7 +246,7 @@ class Kit(NamedTuple):
                 os.close(there.create(identity))
         except OSError as error:
             raise CheckpointNotWritten(folder.path, error) from error
-        return cls(identity, trainer, folder.path, folder.durable)
+        return cls(identity, trainer, folder.path, folder.durable, folder.sync)
 
     @property
     def seen_folder(self) -> Path | None:

@@ -88,8 +88,8 @@ class Boxed:
 class SharedFolder(StateFolder):
     """A folder of states in a process that works for many searches."""
 
-    def __init__(self, path: Path, trainer: Any, script: Script, *, durable: bool) -> None:
-        super().__init__(path, trainer, durable=durable)
+    def __init__(self, path: Path, trainer: Any, script: Script, kit: Kit) -> None:
+        super().__init__(path, trainer, durable=kit.durable, sync=kit.sync)
         self._script = script
 
     def write(self, pull: Pull, state: Any) -> Saved | None:
@@ -167,7 +167,7 @@ def load(kit: Kit) -> Loaded:
             what, details = "a worker could not load the trainer", traceback.format_exc()
             raise WorkersNotStarted(what, details) from None
         path = kit.seen_folder
-        folder = SharedFolder(path, trainer, script, durable=kit.durable) if path else None
+        folder = SharedFolder(path, trainer, script, kit) if path else None
         while len(_kits.last) > 3:
             del _kits.last[next(iter(_kits.last))]
         _kits.last[kit.identity] = Loaded(trainer, script, folder)

@@ -61,7 +61,8 @@ class PullActor:
         script.keep()
         end_children_by_sigterm()
         path = self._kit.seen_folder
-        folder = StateFolder(path, trainer, durable=self._kit.durable) if path else None
+        durable, sync = self._kit.durable, self._kit.sync
+        folder = StateFolder(path, trainer, durable=durable, sync=sync) if path else None
         self._states = States(folder, trainer, memory=math.inf, always=True)
         self._performer = Performer(trainer, self._states, apart=True)
         return None
