@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -14,15 +13,13 @@ from typing import NamedTuple
 
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Call, Files, in_memory, lay_out, watched
-from faults.reference import Reference, Seen, Standing, seen_in
+from faults.reference import GROUPED, Reference, Seen, Standing, seen_in
 from lastarm.checkpoints import Checkpoints
 from lastarm.errors import JournalError, StateNotLoaded
 from lastarm.events import Closed, Event, Loss
 from lastarm.journal import read
 from lastarm.loading import load
-from lastarm.runners import Serial
 
-GROUPED = partial(Serial, group=3)
 IMAGES = 50  # of each search
 LAST = 6  # moments at the end of a search, which are tried more often
 SECTORS = (64, 512)  # smaller ones tear more, and larger ones leave more lines whole

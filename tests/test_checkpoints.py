@@ -23,7 +23,8 @@ from lastarm.checkpoints import StateFolder, folder
 from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
 from lastarm.events import Closed, Event, Failure, Loss, Pull, Saved
-from lastarm.journal import read
+from lastarm.journal import disk, read
+from lastarm.runners import Serial
 from lastarm.testing.runners import Drifting, Rooted
 from lastarm.trainers import Config
 from tests.refusals import refused
@@ -113,13 +114,13 @@ def test_a_copy_that_does_not_continue_is_there_for_the_winner_and_nothing_else(
         search(Planting(), LIMITS, policy=HALVING, journal=path, on_event=stop_after(24))
     before = losses(path)
     assert all(loss.saved and not loss.saved.continues for loss in before)
-    assert path.read_bytes().count(b'"continues":false') == len(before) == 24
+    assert path.read_bytes().count(b'"continues":false') == len(before) >= 24
     trainer = Planting()
     found = partial(search, trainer, LIMITS, policy=HALVING, journal=path)
     result = found()  # no warning: nothing was lost that could be used
     assert result.digest == WHOLE.digest
     levels = {loss.pull.arm: loss.pull.upto for loss in before}
-    later = {loss.pull.arm for loss in losses(path)[24:]}
+    later = {loss.pull.arm for loss in losses(path)[len(before) :]}
     assert result.spent.repeated == sum(levels[arm] for arm in later) > 0
     steps = trainer.steps
     again = found()
@@ -289,6 +290,7 @@ def test_within_its_disk_limit_the_furthest_behind_go_first(tmp_path: Path) -> N
         LIMITS,
         policy=HALVING,
         journal=path,
+        runner=partial(Serial, group=1),
         checkpoints=Checkpoints(disk=limit),
         on_event=watch,
     )
@@ -390,7 +392,7 @@ def test_only_the_winners_state_is_synced_and_before_the_search_is_closed(
 ) -> None:
     synced: list[str] = []
     by_then: dict[type, list[str]] = {}
-    sync = folder.sync_file
+    sync = disk.sync_file
 
     def noted(path: Path) -> None:
         synced.append(path.name)
@@ -416,7 +418,7 @@ def test_with_sync_each_state_is_on_the_disk_before_its_loss_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int | None
 ) -> None:
     synced: set[str] = set()
-    sync = folder.sync_file
+    sync = disk.sync_file
 
     def noted(path: Path) -> None:
         sync(path)

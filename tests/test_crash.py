@@ -6,6 +6,7 @@ leave out: many kills of one search, and disks that fail for good at many a poin
 
 from collections.abc import Iterator
 from errno import EFBIG, EIO
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from faults.kills import killed
 from faults.reference import Reference
 from faults.refusals import refused
 from lastarm.errors import JournalNotWritten
+from lastarm.runners import Serial
 from tests.refusals import raised
 
 
@@ -36,14 +38,15 @@ def test_killed_again_and_again_it_still_comes_to_the_same_digest(reference: Ref
 
 
 def test_when_the_disk_fails_to_sync_nothing_that_counted_is_lost(reference: Reference) -> None:
-    for nth in range(3, 93, 3):
+    for nth in range(1, 36):  # of all syncs, if each loss has its own
         syncs = count()
 
         def is_refused(_: int, call: Call, syncs: Iterator[int] = syncs, nth: int = nth) -> bool:
             return call.kind == "fsync" and next(syncs) >= nth
 
         reference.clear()
-        assert refused(reference, EIO, is_refused) == "stopped"
+        each = partial(Serial, group=1)
+        assert refused(reference, EIO, is_refused, runner=each) == "stopped"
 
 
 def test_when_the_disk_is_full_nothing_that_counted_is_lost(reference: Reference) -> None:

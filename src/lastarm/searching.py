@@ -38,11 +38,11 @@ from lastarm.journal import (
 )
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.loop import run
+from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
 from lastarm.policies.named import choose
-from lastarm.policy import Extendable, Policy
+from lastarm.policy import Extendable, Policy, ahead
 from lastarm.policy import fresh as unasked
 from lastarm.report.notebook import in_notebook
 from lastarm.result import Result, Winner, unwrapped
@@ -285,8 +285,14 @@ def _begin(
         if code := changed_code(journal.events, begins_with):
             changed = Changed(code)
             _warn_of_changes(journal, code)
+    # In a round, no loss decides what is pulled next. What a sampler chooses, each loss decides.
+    in_rounds = ahead(prepared.policy) > 1 and not prepared.sampler
     states = Arms(
-        prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
+        prepared.trainer,
+        prepared.configs,
+        prepared.seed,
+        switch_seconds=prepared.switch_seconds,
+        group_seconds=GROUP if in_rounds and prepared.journal is not None else 0.0,
     )
     if kept:
         best = prepared.recommend == "best"
