@@ -1,8 +1,8 @@
 """What a pull of 1 ms costs beyond its own computing: in memory, with a journal, with states.
 
 All are measured in one process, in turns: processor seconds of this process, of which the pulls'
-own are taken off, and seconds on the wall. The wall time depends on what a sync takes on this
-disk, so that is measured as well. Run by `make bench`.
+own are taken off, and seconds on the wall. Both depend on the disk: on what a sync takes, and on
+what the system takes to make a file. So these are measured as well. Run by `make bench`.
 """
 
 from __future__ import annotations
@@ -84,6 +84,19 @@ def sync_milliseconds(folder: Path) -> float:
     return 1e3 * median(times)
 
 
+def file_milliseconds(folder: Path) -> float:
+    """The processor time that it takes to write a file of that size, name it and remove it."""
+    content = b"x" * STATE_BYTES
+    began = process_time()
+    for number in range(PULLS):
+        new, name = folder / f"{number}.new", folder / f"{number}.state"
+        new.write_bytes(content)
+        new.rename(name)
+        if number >= PULLS // 2:
+            (folder / f"{number - PULLS // 2}.state").unlink()
+    return 1e3 * (process_time() - began) / PULLS
+
+
 def main() -> None:
     """Measure, print, and write the results down."""
     record = Record("pulls", "make bench", ["lastarm", "numpy"])
@@ -106,6 +119,8 @@ def main() -> None:
             record.row(f"{what}: processor time", processor, "ms", goals[0])
             record.row(f"{what}: wall time", wall, "ms", goals[1])
         record.row("one fsync on this disk", sync_milliseconds(folder), "ms")
+        files = median(file_milliseconds(folder) for _ in range(ROUNDS))
+        record.row("a file written, named and removed: processor time", files, "ms")
     record.write()
 
 

@@ -37,7 +37,7 @@ ROWS = [{"row": row} for row in range(ARMS)]
 TABLE = [[1 / (1 + arm % 5) + (arm * step) % 7 / 9 for step in range(30)] for arm in range(ARMS)]
 
 # By their number, not by the clock: so that a search makes the same calls each time.
-GROUPED = partial(Serial, group=3)
+GROUPED, EACH = partial(Serial, group=3), partial(Serial, group=1)
 
 Seen = tuple[int, int, str]
 """An arm, a level and the loss there, in hex."""

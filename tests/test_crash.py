@@ -6,7 +6,6 @@ leave out: many kills of one search, and disks that fail for good at many a poin
 
 from collections.abc import Iterator
 from errno import EFBIG, EIO
-from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -15,10 +14,9 @@ import pytest
 from faults.disk import Call, in_memory
 from faults.full_disks import full, longest_file
 from faults.kills import killed
-from faults.reference import Reference
+from faults.reference import EACH, Reference
 from faults.refusals import refused
 from lastarm.errors import JournalNotWritten
-from lastarm.runners import Serial
 from tests.refusals import raised
 
 
@@ -45,8 +43,7 @@ def test_when_the_disk_fails_to_sync_nothing_that_counted_is_lost(reference: Ref
             return call.kind == "fsync" and next(syncs) >= nth
 
         reference.clear()
-        each = partial(Serial, group=1)
-        assert refused(reference, EIO, is_refused, runner=each) == "stopped"
+        assert refused(reference, EIO, is_refused, runner=EACH) == "stopped"
 
 
 def test_when_the_disk_is_full_nothing_that_counted_is_lost(reference: Reference) -> None:

@@ -68,6 +68,7 @@ class StateFolder:
         self.durable, self.sync = durable, sync
         self.refusal = ""
         self._imported_as = imported_as
+        self._own_way = hasattr(trainer, "save")
         self._named = False  # whether the name of the folder itself is known to be durable
 
     def file(self, pull: Pull) -> Path:
@@ -87,23 +88,12 @@ class StateFolder:
         # A process that was given up may still write the same file: only whole ones get the name.
         new = _written(file) if self.durable else file
         try:
-            with _created(new) as out:
-                try:
-                    own_way = hasattr(self._trainer, "save")
-                    saved = self._save(state, new) if own_way else self._pickle(state, out)
-                except CheckpointLost:  # when it is asked for, it is trained again
-                    saved = None
-                except OSError as error:
-                    if error.errno not in REFUSED:
-                        raise StateNotRead(f"{error.strerror or error}") from error
-                    raise
+            with _made(self.path) as folder:
+                with os.fdopen(folder.create_anew(new.name), "r+b") as out:
+                    saved = self._filled(state, new, out)
                 if saved is None:
-                    new.unlink()
-                    return None
-                if not continues(self._trainer, state):
-                    saved = saved._replace(continues=False)
-            if self.durable:
-                with Folder(self.path) as folder:
+                    folder.unlink(new.name)
+                elif self.durable:
                     folder.replace(file.name, by=new.name)
         except BaseException as error:
             with suppress(OSError):
@@ -114,6 +104,19 @@ class StateFolder:
                 not_written = CheckpointNotWritten if self.durable else TemporaryNotWritten
                 raise not_written(file, error) from error
             raise
+        return saved
+
+    def _filled(self, state: Any, new: Path, out: IO[bytes]) -> Saved | None:
+        try:
+            saved = self._save(state, new) if self._own_way else self._pickle(state, out)
+        except CheckpointLost:  # when it is asked for, it is trained again
+            return None
+        except OSError as error:
+            if error.errno not in REFUSED:
+                raise StateNotRead(f"{error.strerror or error}") from error
+            raise
+        if saved and not continues(self._trainer, state):
+            return saved._replace(continues=False)
         return saved
 
     def settle(self, written: Iterable[Pull]) -> None:
@@ -193,7 +196,7 @@ class StateFolder:
                 own.seek(0)
                 if sizes := _sizes(own, status.st_size):
                     return _unpickled(own, *sizes, self._imported_as)
-                if not hasattr(self._trainer, "save"):
+                if not self._own_way:
                     raise NeedsItsTrainer("its trainer has written it by its own `save`")
                 # It opens the file once more, by its name, which must lead to the same.
                 if not is_ours(folder.status):
@@ -227,14 +230,13 @@ def _written(file: Path) -> Path:
     return file.with_suffix(f".{platform.node()}-{os.getpid()}.new")
 
 
-def _created(path: Path) -> IO[bytes]:
-    """A new file that only this user can read, in a folder that is made where there is none."""
+def _made(path: Path) -> Folder:
+    """The folder, which is made where there is none."""
     while True:
         try:
-            with Folder(path.parent) as folder:
-                return os.fdopen(folder.create_anew(path.name), "r+b")
+            return Folder(path)
         except FileNotFoundError:
-            make_folder(path.parent)
+            make_folder(path)
 
 
 class _OnlyPlainData(pickle.Unpickler):

@@ -74,8 +74,10 @@ class Serial:
             took = perf_counter() - began
             if self._error or took >= self._seconds:
                 break
-        if results and self._seconds < inf:  # the next group has pulls like these, most likely
-            self._group = max(1, int(self._seconds * len(results) / took)) if took else 1
+        if results and self._seconds < inf:
+            # Arms may differ: a few quick ones must not put a whole rung of slow ones in flight.
+            fit = self._seconds / max(took, 1e-9) * len(results)
+            self._group = max(1, int(min(fit, 2 * self._group)))
         return results
 
     def state(self, pull: Pull) -> Any:

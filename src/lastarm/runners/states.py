@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import pickle
+import sys
 from array import array
 from contextlib import suppress
 from math import inf, isfinite
@@ -17,6 +18,9 @@ from lastarm.columns import reserve
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
 from lastarm.trainers import continues
+
+if sys.platform != "win32":
+    import resource
 
 
 class Held(NamedTuple):
@@ -70,6 +74,7 @@ class States:
         self._ranked = False  # whether all that is held is in it
         self._sizes, self._measured = array("q"), array("q")  # by arm: bytes, and at which level
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
+        self._measures = False  # whether states are pickled to learn how large they are
         self._in_memory = self._on_disk = 0
         self.moves, self.move_seconds = 0, 0.0
         self.let_go: list[int] = []
@@ -106,11 +111,11 @@ class States:
             self.unsaved = "" if saved else self._folder.refusal
         if hasattr(self._trainer, "size"):
             self._measure(pull, max(1, int(self._trainer.size(state))))
-        elif self._folder is None or self._memory == inf:
-            pass  # nothing leaves memory, whatever its size
         elif saved:
             self._measure(pull, saved.size)
-        elif pull.arm >= len(self._measured) or pull.upto >= 2 * self._measured[pull.arm]:
+        elif self._may_be_full() and (
+            pull.arm >= len(self._measured) or pull.upto >= 2 * self._measured[pull.arm]
+        ):
             # It costs about as much as writing, so do it rarely.
             self._measure(pull, size_of(state))
         self._hold(
@@ -149,6 +154,22 @@ class States:
         if self._ranked:
             heapq.heappush(self._leaving, _place(pull.arm, held))
             self._ranked = len(self._leaving) < 2 * len(self._held) + 100  # else, start again
+
+    def _may_be_full(self) -> bool:
+        """Whether states may take as much memory as they are allowed to, and could leave it.
+
+        They cannot while all of this process never took as much. From then on they are measured.
+        """
+        if self._folder is None or self._always or self._memory == inf:
+            return False
+        if not self._measures and most_resident() >= self._memory:
+            self._measures = True
+            for arm, held in self._held.items():
+                size = size_of(held.state)
+                self._measure(Pull(arm, held.level), size)
+                self._held[arm] = held._replace(size=size)
+                self._in_memory += size - held.size
+        return self._measures
 
     def _measure(self, pull: Pull, size: int) -> None:
         reserve(self._sizes, pull.arm, 0)
@@ -213,6 +234,14 @@ def _place(arm: int, held: Held) -> tuple[bool, int, float, int, int]:
     """Its place in the order in which states leave memory, with its arm and level at the end."""
     behind = 0 if held.continues else held.level
     return not held.continues, behind, -held.loss, -arm, held.level
+
+
+def most_resident() -> float:
+    """The most bytes that this process ever had in memory; inf where the system does not say."""
+    if sys.platform == "win32":
+        return inf
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
 
 
 def size_of(state: Any) -> int:
