@@ -94,6 +94,7 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/decisions.py
 	.venv-bench/bin/python benchmarks/batched.py
 	.venv-bench/bin/python benchmarks/engines.py
+	.venv-bench/bin/python benchmarks/pulls.py
 	.venv-bench/bin/python benchmarks/scale.py
 	.venv-bench/bin/python benchmarks/switching.py
 	.venv-bench/bin/python benchmarks/opening.py

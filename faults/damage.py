@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Files, as_state, files_of, in_memory, lay_out
-from faults.reference import TABLE, Reference, Tallied, whole
+from faults.reference import EACH, TABLE, Reference, Tallied, whole
 from lastarm.checkpoints import folder
 from lastarm.errors import JournalError
 from lastarm.events import Closed, Event, Loss
@@ -118,7 +118,7 @@ def _history(reference: Reference, **changed: Any) -> list[Files]:
         if isinstance(event, Loss | Closed):
             history.append(files_of(reference.disk))
 
-    reference.play(on_event=remember, **changed)
+    reference.play(on_event=remember, runner=EACH, **changed)
     return [*history, files_of(reference.disk)]
 
 

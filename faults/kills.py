@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures, Most
 from faults.disk import Call, in_memory, shuffled, watched
 from faults.processes import MARK, forked, orphans
-from faults.reference import BUDGET, Reference, check_finished, pulls_in_flight, seen_in, whole
+from faults.reference import (
+    BUDGET,
+    GROUPED,
+    Reference,
+    check_finished,
+    pulls_in_flight,
+    seen_in,
+    whole,
+)
 from lastarm.events import Event, Loss
 
 PACE = 0.005  # seconds a pull: a whole search takes longer than a life
@@ -136,7 +144,7 @@ def killed(reference: Reference, nth: int, **changed: Any) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         with watched(reference.disk, at):
-            reference.play(**changed)
+            reference.play(**{"runner": GROUPED, **changed})
 
     _, status = os.waitpid(forked(live), 0)
     assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
@@ -170,7 +178,7 @@ def kills_everywhere(tries: range, folder: Path) -> Figures:
 def _number_of_points(reference: Reference) -> int:
     calls: list[Call] = []
     with watched(reference.disk, calls.append):
-        reference.play()
+        reference.play(runner=GROUPED)
     return sum(call.when != "after" for call in calls)
 
 

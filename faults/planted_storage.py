@@ -70,11 +70,23 @@ PLANTED: tuple[Planted, ...] = (
         "the names of states are not synced",
         partial(nothing_instead_of, folder, "sync_folder"),
         POWER_CUTS,
-        range(50),
+        range(50, 100),  # where each state is synced
     ),
     Planted(
         "what is in a state is not synced",
-        partial(mutated, StateFolder, "settle", "sync_file(new)", "pass"),
+        partial(mutated, StateFolder, "settle", "sync_file(file)", "pass"),
+        POWER_CUTS,
+        range(50, 100),
+    ),
+    Planted(
+        "a state is not synced before its loss",
+        partial(mutated, StateFolder, "save", "self.settle([pull])", "pass"),
+        POWER_CUTS,
+        range(50, 100),
+    ),
+    Planted(
+        "the winner's state is not synced before the search is closed",
+        partial(nothing_instead_of, Index, "settle"),
         POWER_CUTS,
         range(50),
     ),

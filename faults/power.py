@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Set
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -12,12 +13,15 @@ from typing import NamedTuple
 
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Call, Files, in_memory, lay_out, watched
-from faults.reference import Reference, Seen, Standing, seen_in
-from lastarm.events import Event, Loss
-from lastarm.runners import Serial
+from faults.reference import GROUPED, Reference, Seen, Standing, seen_in
+from lastarm.checkpoints import Checkpoints
+from lastarm.errors import JournalError, StateNotLoaded
+from lastarm.events import Closed, Event, Loss
+from lastarm.journal import read
+from lastarm.loading import load
 
-GROUPED = partial(Serial, group=3)
 IMAGES = 50  # of each search
+LAST = 6  # moments at the end of a search, which are tried more often
 SECTORS = (64, 512)  # smaller ones tear more, and larger ones leave more lines whole
 
 
@@ -158,6 +162,7 @@ def moments(
     before: Set[Seen] = frozenset(),
     *,
     honest: bool = True,
+    sync: bool = False,
     workers: int | None = None,
 ) -> list[Moment]:
     """A search after every call that it makes to its disk, and when each of its losses counts.
@@ -175,37 +180,51 @@ def moments(
             found.append(Moment(disk.copy(), frozenset(counted)))
 
     def count(event: Event) -> None:
-        if isinstance(event, Loss):
+        if isinstance(event, Loss | Closed):
             with one_at_a_time:
-                counted.add(seen_in(event))
+                counted.update([seen_in(event)] if isinstance(event, Loss) else [])
                 found.append(Moment(disk.copy(), frozenset(counted)))
 
     with watched(reference.disk, at):
-        reference.play(on_event=count, workers=workers, runner=None if workers else GROUPED)
+        reference.play(
+            on_event=count,
+            workers=workers,
+            runner=None if workers else GROUPED,
+            checkpoints=Checkpoints(sync=sync),
+        )
     return found
 
 
 def power_cuts(tries: range, folder: Path) -> Figures:
-    """Disks as a power cut may leave them: all that counted is there, and its states.
+    """Disks as a power cut may leave them: all that counted is there.
 
-    Every other search is one that goes on after such a cut, so that the power is cut twice; and
-    every third has workers, whose states are made durable for them.
+    Every other search syncs each state before its loss counts: then no state is lost either. The
+    others may lose states, say how much was trained again, and have the winner's state if they are
+    closed. Half of each kind go on after such a cut, so that the power is cut twice; and every
+    third has workers.
     """
-    searches = 0
-    found: list[Moment] = []
+    searches = lost = 0
+    moments_of: dict[bool, list[Moment]] = {False: [], True: []}  # by whether states are synced
+    number = None
     with in_memory(folder) as place:
         reference, image = Reference(place / "search"), Reference(place / "image")
         for seed in tries:
-            if not found or seed % IMAGES == 0:
+            if number != (number := 1 + seed // IMAGES):
                 reference.clear()
                 searches += 1
-                number = 1 + seed // IMAGES
+                sync, again = number % 2 == 0, number % 4 >= 2
                 before: Set[Seen] = frozenset()
-                if number % 2 == 0 and found:
-                    before = _restored(reference, found, seed)
-                found = moments(reference, before, workers=2 if number % 3 == 0 else None)
-            counted = _restored(image, found, seed)
-            image.resumed(f"power cut {seed}", Standing(counted, trainings=0))
+                if again and moments_of[sync]:
+                    before = _restored(reference, moments_of[sync], seed)
+                workers = 2 if number % 3 == 0 else None
+                moments_of[sync] = moments(reference, before, sync=sync, workers=workers)
+            found = moments_of[sync]
+            counted = _restored(image, found[-LAST:] if seed % 5 == 0 else found, seed)
+            fault = f"power cut {seed}"
+            _check_winner(image.journal, fault)
+            standing = Standing(counted, trainings=0)
+            image.resumed(fault, standing, states_may_be_lost=not sync)
+            lost += bool(image.repeated(standing))
 
         # Were fsync an empty word, that would show.
         reference.clear()
@@ -218,11 +237,21 @@ def power_cuts(tries: range, folder: Path) -> Figures:
         "images": len(tries),
         "searches": searches,
         "losses lost": 0,
-        "states lost": 0,
+        "synced states lost": 0,
+        "winners lost": 0,
+        "of the images lose states that are not synced": lost,
         "other digests": 0,
         "further images of a disk that does not sync": len(unsynced),
         "of them lose losses": lossy,
     }
+
+
+def _check_winner(journal: Path, fault: str) -> None:
+    """A search that is closed has its winner's state; what cannot be read is another's affair."""
+    with suppress(JournalError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", StateNotLoaded)
+        if any(isinstance(event, Closed) for event in read(journal)):
+            assert load(journal).state is not None, f"{fault}: it lost the winner's state"
 
 
 def _restored(image: Reference, found: list[Moment], seed: int) -> Set[Seen]:

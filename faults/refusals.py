@@ -8,10 +8,11 @@ from collections.abc import Callable
 from errno import EIO, ENOSPC, errorcode
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures
 from faults.disk import Call, in_memory, shuffled, watched
-from faults.reference import Reference
+from faults.reference import GROUPED, Reference
 from lastarm.errors import CheckpointNotWritten, JournalNotWritten
 
 CAUSES = (ENOSPC, EIO)
@@ -33,11 +34,12 @@ def refusals(tries: range, folder: Path) -> Figures:
             there_are += call.when != "after"
 
         with watched(reference.disk, count):
-            reference.play()
+            reference.play(runner=GROUPED)
         for point in shuffled(there_are)[tries.start : tries.stop]:
             for cause, again in product(CAUSES, (False, True)):
                 reference.clear()
-                ends[refused(reference, cause, _refuses(point, again=again))] += 1
+                refuses = _refuses(point, again=again)
+                ends[refused(reference, cause, refuses, runner=GROUPED)] += 1
         points = ends.total() // (2 * len(CAUSES))
         for point in filter(tries.__contains__, range(0, MADE_WITH_WORKERS, 10)):
             reference.clear()
@@ -60,7 +62,7 @@ def refused(
     reference: Reference,
     cause: int,
     refuses: Callable[[int, Call], bool],
-    workers: int | None = None,
+    **changed: Any,
 ) -> str:
     """Play while the disk refuses some calls, then resume when it works; how the first run ended.
 
@@ -79,7 +81,7 @@ def refused(
     said = ""
     try:
         with watched(reference.disk, at):
-            reference.play(workers=workers)
+            reference.play(**changed)
     except (JournalNotWritten, CheckpointNotWritten) as error:
         said = str(error)
     except OSError as error:

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from faults.campaign import REFERENCE, SEARCHING, Campaign, Figures, Most, replayable
 from faults.disk import in_memory
 from faults.processes import forked
-from faults.reference import ROWS, TABLE, Reference, check_finished, seen_in, whole
+from faults.reference import EACH, ROWS, TABLE, Reference, check_finished, seen_in, whole
 from lastarm.errors import JournalNotWritten, NothingSealed
 from lastarm.events import Event, Loss
 from lastarm.journal import read
@@ -123,7 +123,7 @@ def harmed(number: int, reference: Reference, name: str, by: By = lambda act: ac
     error: JournalNotWritten | None = None
     with patch.object(tempfile, "tempdir", str(temporary)):
         try:
-            reference.play(on_event=strike, workers=workers)
+            reference.play(on_event=strike, workers=workers, runner=None if workers else EACH)
         except JournalNotWritten as said:
             error = said
     if not harm.harmful:

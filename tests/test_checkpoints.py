@@ -22,9 +22,10 @@ from lastarm import Checkpoints, Configs, Result, SuccessiveHalving, UniformAllo
 from lastarm.checkpoints import StateFolder, folder
 from lastarm.checkpoints.index import Index
 from lastarm.errors import CheckpointLost, CheckpointNotWritten, CheckpointReplaced
-from lastarm.events import Event, Failure, Loss, Pull, Saved
-from lastarm.journal import read
-from lastarm.testing.runners import Drifting
+from lastarm.events import Closed, Event, Failure, Loss, Pull, Saved
+from lastarm.journal import disk, read
+from lastarm.runners import Serial
+from lastarm.testing.runners import Drifting, Rooted
 from lastarm.trainers import Config
 from tests.refusals import refused
 
@@ -96,6 +97,80 @@ def test_after_a_crash_nothing_that_counted_is_trained_again(tmp_path: Path) -> 
     assert result.spent.repeated == 0
     assert trainer.steps == WHOLE.spent.pulls - done
     assert result.test_loss == WHOLE.test_loss
+
+
+class Planting(Counting, Rooted):
+    """Counts the steps of arms whose copies cannot be trained, and says how large they are."""
+
+    def size(self, state: list[Any]) -> int:
+        return 1000
+
+
+def test_a_copy_that_does_not_continue_is_there_for_the_winner_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "j.jsonl"
+    with pytest.raises(Stopped):
+        search(Planting(), LIMITS, policy=HALVING, journal=path, on_event=stop_after(24))
+    before = losses(path)
+    assert all(loss.saved and not loss.saved.continues for loss in before)
+    assert path.read_bytes().count(b'"continues":false') == len(before) >= 24
+    trainer = Planting()
+    found = partial(search, trainer, LIMITS, policy=HALVING, journal=path)
+    result = found()  # no warning: nothing was lost that could be used
+    assert result.digest == WHOLE.digest
+    levels = {loss.pull.arm: loss.pull.upto for loss in before}
+    later = {loss.pull.arm for loss in losses(path)[len(before) :]}
+    assert result.spent.repeated == sum(levels[arm] for arm in later) > 0
+    steps = trainer.steps
+    again = found()
+    assert trainer.steps == steps, "the winner's copy is good to be tested and used"
+    assert again.state[1] == result.state[1] == result.loss
+
+
+def losses(path: Path) -> list[Loss]:
+    return [event for event in read(path) if isinstance(event, Loss)]
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_state_that_does_not_continue_leaves_memory_as_the_furthest_behind(
+    tmp_path: Path, journal: bool
+) -> None:
+    trainer = Planting()
+    result = search(
+        trainer,
+        LIMITS,
+        policy=HALVING,
+        checkpoints=Checkpoints(tmp_path / "states", memory=8_500),
+        journal=tmp_path / "j.jsonl" if journal else None,
+    )
+    # Of 16 arms, 8 fit. They are the better ones, so that all that go on are there.
+    assert result.digest == WHOLE.digest
+    assert result.spent.repeated == 0
+    assert trainer.steps == result.spent.pulls
+    few = Planting()
+    kept = Checkpoints(tmp_path / "few", memory=2_500)
+    result = search(few, LIMITS, policy=HALVING, checkpoints=kept)
+    assert result.digest == WHOLE.digest
+    assert few.steps == result.spent.pulls + result.spent.repeated > result.spent.pulls
+
+
+def test_the_size_that_a_trainer_tells_is_believed(tmp_path: Path) -> None:
+    class Heavy(Counting):
+        def size(self, state: list[Any]) -> int:
+            return 10**9
+
+    files: set[Path] = set()
+    kept = Checkpoints(tmp_path, memory=4 * 10**9)
+    result = search(
+        Heavy(),
+        LIMITS,
+        policy=HALVING,
+        checkpoints=kept,
+        on_event=lambda _: files.update(tmp_path.glob("*/*.state")),
+    )
+    assert result.digest == WHOLE.digest
+    assert files
 
 
 def vanish(file: Path) -> None:
@@ -215,6 +290,7 @@ def test_within_its_disk_limit_the_furthest_behind_go_first(tmp_path: Path) -> N
         LIMITS,
         policy=HALVING,
         journal=path,
+        runner=partial(Serial, group=1),
         checkpoints=Checkpoints(disk=limit),
         on_event=watch,
     )
@@ -310,6 +386,54 @@ def test_a_full_disk_stops_the_search_with_its_path_and_it_can_be_resumed(
     assert result.digest == WHOLE.digest
 
 
+@pytest.mark.parametrize("runner", ["serial", "processes", "batched"])
+def test_only_the_winners_state_is_synced_and_before_the_search_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    synced: list[str] = []
+    by_then: dict[type, list[str]] = {}
+    sync = disk.sync_file
+
+    def noted(path: Path) -> None:
+        synced.append(path.name)
+        sync(path)
+
+    monkeypatch.setattr(folder, "sync_file", noted)
+    path = tmp_path / "j.jsonl"
+    result, _ = resumed(
+        path,
+        runner=runner,
+        workers=2 if runner == "processes" else None,
+        on_event=lambda event: by_then.update({type(event): list(synced)}),
+    )
+    assert result.digest == WHOLE.digest
+    assert by_then[Loss] == []
+    assert by_then[Closed] == synced == [f"arm-{result.arm}-at-{result.level}.state"]
+    resumed(path)
+    assert len(synced) == 1, "a search that is closed has synced it"
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_with_sync_each_state_is_on_the_disk_before_its_loss_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int | None
+) -> None:
+    synced: set[str] = set()
+    sync = disk.sync_file
+
+    def noted(path: Path) -> None:
+        sync(path)
+        synced.add(path.name)
+
+    def look(event: Event) -> None:
+        if isinstance(event, Loss):
+            assert f"arm-{event.pull.arm}-at-{event.pull.upto}.state" in synced
+
+    monkeypatch.setattr(folder, "sync_file", noted)
+    kept = Checkpoints(sync=True)
+    path = tmp_path / "j.jsonl"
+    assert resumed(path, checkpoints=kept, workers=workers, on_event=look)[0].complete
+
+
 def test_the_batched_runner_syncs_the_states_of_a_group_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,7 +450,7 @@ def test_the_batched_runner_syncs_the_states_of_a_group_together(
         monkeypatch.setattr(folder, name, counted(name, getattr(folder, name)))
     arms, path = Configs([{"limit": k / 100} for k in range(64)]), tmp_path / "j.jsonl"
     found = partial(search, Counting(), arms, policy=UniformAllocation(64, 64))
-    result = found(runner="batched", journal=path)
+    result = found(runner="batched", journal=path, checkpoints=Checkpoints(sync=True))
     assert result.digest == found().digest
     assert synced == {"sync_file": 64, "sync_folder": 2}, "the folder, and once the one it is in"
     assert len(list(states(path).iterdir())) == 64

@@ -903,14 +903,45 @@ class SaysItInWords(Planted):
         return f"{state[0]}"
 
 
+class SavesOnlyToLook(SavesHalf):
+    """Obeys the laws, too: it says that its copies cannot be trained."""
+
+    def continues(self, state: Any) -> bool:
+        return False
+
+
+class RemembersItsArms(SavesOnlyToLook):
+    """What is trained from zero by another is not what this one has trained."""
+
+    trainers = 0
+
+    def __init__(self) -> None:
+        RemembersItsArms.trainers += 1
+        self.number = RemembersItsArms.trainers
+
+    def start(self, config: Any, seed: int) -> Any:
+        return [1.0, np.random.default_rng(seed + self.number)]
+
+
+class MayContinue(Planted):
+    def continues(self, state: Any) -> Any:
+        return "1 time in 2"
+
+
+class WeighsNothing(Planted):
+    def size(self, state: Any) -> int:
+        return 0
+
+
 def law(name: str) -> CheckTrainer:
     (found,) = [check for check in trainer_checks() if name in check.__name__]
     return found
 
 
 @pytest.mark.parametrize("check", trainer_checks(), ids=lambda check: check.__name__)
-def test_the_trainer_that_is_spoilt_below_obeys_the_laws(check: CheckTrainer) -> None:
+def test_the_trainers_that_are_spoilt_below_obey_the_laws(check: CheckTrainer) -> None:
     check(Planted, {})
+    check(SavesOnlyToLook, {})
 
 
 @pytest.mark.parametrize(
@@ -925,6 +956,9 @@ def test_the_trainer_that_is_spoilt_below_obeys_the_laws(check: CheckTrainer) ->
         (SavesHalf, "saved"),
         (SavesRoundly, "saved"),
         (CannotBeSaved, "saved"),
+        (RemembersItsArms, "saved"),
+        (MayContinue, "says"),
+        (WeighsNothing, "says"),
     ],
 )
 def test_a_law_catches_the_trainer_that_breaks_it(make: Callable[[], Any], broken: str) -> None:

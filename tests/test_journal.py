@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastarm import (
+    ASHA,
     Choice,
     HorizonHalving,
     RecordedCurves,
@@ -211,6 +212,85 @@ def test_cut_after_every_record_it_resumes_to_the_same_digest(tmp_path: Path) ->
         assert resumed.spent.pulls == result.spent.pulls
         losses = [event.pull for event in read(path) if isinstance(event, Loss)]
         assert len(losses) == len(set(losses)), "no loss that was written is asked for again"
+
+
+class Ticking:
+    """A clock on which each look takes a while, so that groups are the same each time."""
+
+    def __init__(self, tick: float) -> None:
+        self.now, self._tick = 0.0, tick
+
+    def __call__(self) -> float:
+        self.now += self._tick
+        return self.now
+
+
+class Reads(RecordedCurves):
+    """Looks into the journal whenever it trains; it may be interrupted."""
+
+    def __init__(self, path: Path, interrupted_at: int = 0) -> None:
+        super().__init__(TABLE)
+        self.path, self.left = path, interrupted_at
+        self.read: list[Event] = []
+
+    def train(self, state: Any, pulls: int) -> Any:
+        self.read = read(self.path)
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return super().train(state, pulls)
+
+
+@pytest.mark.parametrize(("tick", "losses"), [(0.001, [1, 2, 4, 8, 1, 8, 4, 2]), (0.3, [1] * 30)])
+def test_losses_of_a_round_share_a_sync_if_they_take_little_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tick: float, losses: list[int]
+) -> None:
+    monkeypatch.setattr("lastarm.runners.serial.perf_counter", Ticking(tick))
+    synced, told = list[int](), list[Event]()
+    sync = Journal.sync
+
+    def counted(self: Journal) -> None:
+        sync(self)
+        there = sum(isinstance(event, Loss) for event in read(self.path))
+        synced.append(there - sum(synced))
+
+    monkeypatch.setattr(Journal, "sync", counted)
+    path = tmp_path / "j.jsonl"
+    trainer = Reads(path)
+    rows = [{"row": row} for row in range(16)]
+
+    def watch(event: Event) -> None:
+        told.append(event)
+        untold = [one for one in trainer.read if isinstance(one, Loss) and one not in told]
+        assert not untold, "a loss is in the file only when it is synced, and told then"
+
+    policy = SuccessiveHalving(16, 128)
+    result = search(trainer, rows, policy=policy, journal=path, on_event=watch)
+    assert [number for number in synced if number] == losses
+    assert result.digest == search(RecordedCurves(TABLE), rows, policy=policy).digest
+
+
+def test_an_event_driven_policy_is_told_each_loss_before_it_decides(tmp_path: Path) -> None:
+    events: list[Event] = []
+    rows = [{"row": row} for row in range(16)]
+    policy = ASHA(16, 100, max_pulls=9)
+    path = tmp_path / "j.jsonl"
+    search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=events.append)
+    assert [type(event) for event in events[1:-1]] == [Pull, Loss] * (len(events) // 2 - 1)
+
+
+def test_what_a_group_has_done_is_synced_if_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lastarm.runners.serial.perf_counter", Ticking(0.001))
+    path = tmp_path / "j.jsonl"
+    rows = [{"row": row} for row in range(16)]
+    policy = SuccessiveHalving(16, 128)
+    with pytest.raises(KeyboardInterrupt):
+        search(Reads(path, interrupted_at=9), rows, policy=policy, journal=path)
+    assert sum(isinstance(event, Loss) for event in read(path)) == 8
+    result = search(Reads(path), rows, policy=policy, journal=path)
+    assert result.digest == search(RecordedCurves(TABLE), rows, policy=policy).digest
 
 
 def test_a_torn_group_with_a_hole_is_cut_at_the_hole(tmp_path: Path) -> None:

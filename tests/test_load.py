@@ -168,7 +168,7 @@ if __name__ == "__main__":
         result = run(name, Arrays(), budget=384, **options)
         answers[name] = told(result), result.config, repr(result.state)
     for name, options in {"stopped": {}, "stopped-best": {"recommend": "best"}}.items():
-        result = run(name, Arrays(), on_event=stop_after(13), **options)
+        result = run(name, Arrays(), on_event=stop_after(10), **options)
         assert not result.complete
         answers[name] = told(result), result.config, repr(result.state)
     Path("answers.pickle").write_bytes(pickle.dumps(answers))

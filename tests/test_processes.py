@@ -23,7 +23,7 @@ import pytest
 
 from faults.processes import children as running_children
 from lastarm import ASHA, Configs, Processes, Result, SuccessiveHalving, UniformAllocation, search
-from lastarm.checkpoints import StateFolder
+from lastarm.checkpoints import Checkpoints, StateFolder
 from lastarm.errors import (
     AllArmsFailed,
     CheckpointNotWritten,
@@ -274,7 +274,15 @@ def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
     runner = partial(Processes, workers=workers)
     policy = UniformAllocation(16, 32)
     journal = tmp_path / "j.jsonl"
-    result = search(trainer, LOSSES, policy=policy, runner=runner, journal=journal, on_event=watch)
+    result = search(
+        trainer,
+        LOSSES,
+        policy=policy,
+        runner=runner,
+        journal=journal,
+        checkpoints=Checkpoints(sync=True),
+        on_event=watch,
+    )
     assert result.digest == search(trainer, LOSSES, policy=policy).digest
     assert went_on == [workers > 1]
     if workers == 1:
@@ -329,7 +337,10 @@ def test_a_disk_that_cannot_sync_a_state_stops_the_search_and_nothing_is_lost(
 
     counted: list[Event] = []
     journal = tmp_path / "j.jsonl"
-    found = partial(search, Ill(), LOSSES, policy=HALVING, workers=2, journal=journal)
+    kept = Checkpoints(sync=True)
+    found = partial(
+        search, Ill(), LOSSES, policy=HALVING, workers=2, journal=journal, checkpoints=kept
+    )
     with monkeypatch.context() as patch:
         patch.setattr("lastarm.checkpoints.folder.sync_file", failing_sync)
         with pytest.raises(CheckpointNotWritten) as stopped:

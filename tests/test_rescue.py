@@ -90,7 +90,7 @@ def test_every_line_of_a_journal_that_disappears_is_rescued(
     rescued.replace(path)  # as the error says
     again = play(path)
     assert again.digest == undisturbed()
-    assert again.spent.repeated <= 4, "only the pull in flight is trained again"
+    assert again.spent.repeated <= 8, "only the pulls of a group are trained again"
 
 
 def test_rescued_files_do_not_replace_each_other(tmp_path: Path) -> None:

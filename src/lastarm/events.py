@@ -60,12 +60,14 @@ class Work(NamedTuple):
 class Saved(NamedTuple):
     """A checkpoint: the file of an arm's state after a pull has this sha256 and this size.
 
-    With a journal, the `seal` says which user's search has saved it: see `journal.seals`.
+    With a journal, the `seal` says which user's search has saved it: see `journal.seals`. A state
+    that does not `continue` is there to predict, for the winner: it is never trained further.
     """
 
     digest: str
     size: int
     seal: str = ""
+    continues: bool = True
 
 
 class Loss(NamedTuple):  # a tuple, because a policy may be told a million of them

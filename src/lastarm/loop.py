@@ -17,6 +17,7 @@ from lastarm.signals import Stop
 from lastarm.trainers import Config
 
 PATIENCE = 0.2  # seconds between two looks at whether to stop
+GROUP = 0.1  # seconds of work whose losses may share a sync, where they decide nothing before
 
 
 def run(

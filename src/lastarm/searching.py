@@ -19,6 +19,7 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.arguments.other_tools import refuse_unknown
 from lastarm.batched import BatchedTrainer, Single, is_batched
 from lastarm.checkpoints import Checkpoints
+from lastarm.checkpoints.index import Index
 from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
@@ -37,11 +38,11 @@ from lastarm.journal import (
 )
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.loop import run
+from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
 from lastarm.policies.named import choose
-from lastarm.policy import Extendable, Policy
+from lastarm.policy import Extendable, Policy, ahead
 from lastarm.policy import fresh as unasked
 from lastarm.report.notebook import in_notebook
 from lastarm.result import Result, Winner, unwrapped
@@ -236,6 +237,7 @@ class _Begun:
 
     policy: Policy
     asked: Policy  # the same, or what chooses its configs
+    index: Index | None  # of the states that are kept
     runner: Runner
     journal: Journal | Unwritten
     sheet: Timesheet
@@ -283,8 +285,14 @@ def _begin(
         if code := changed_code(journal.events, begins_with):
             changed = Changed(code)
             _warn_of_changes(journal, code)
+    # In a round, no loss decides what is pulled next. What a sampler chooses, each loss decides.
+    in_rounds = ahead(prepared.policy) > 1 and not prepared.sampler
     states = Arms(
-        prepared.trainer, prepared.configs, prepared.seed, switch_seconds=prepared.switch_seconds
+        prepared.trainer,
+        prepared.configs,
+        prepared.seed,
+        switch_seconds=prepared.switch_seconds,
+        group_seconds=GROUP if in_rounds and prepared.journal is not None else 0.0,
     )
     if kept:
         best = prepared.recommend == "best"
@@ -330,7 +338,8 @@ def _begin(
         watchers.append(
             stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
         )
-    return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)
+    opened = (states.index, runner, journal, sheet, stop, watchers)
+    return _Begun(policy, asked, *opened, changed, old_journal)
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
@@ -370,6 +379,8 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
         # With other code than that of the journal, it was tested by other code than it says.
         changed: list[Event] = [begun.changed] if begun.changed and all_was_there else []
+        if begun.index:  # a search that is closed has its winner, whatever happens then
+            begun.index.settle(found)
         for event in [*changed, closed]:
             begun.journal.append(event)
             begun.journal.sync()

@@ -24,6 +24,7 @@ from lastarm.errors import (
 from lastarm.events import Pull, Saved
 from lastarm.journal.disk import Folder, is_ours, make_folder, sync_file, sync_folder
 from lastarm.system.temporary import REFUSED, VANISHED
+from lastarm.trainers import continues
 
 MAIN = "__main__"
 _OF_A_STATE = re.compile(r"arm-[0-9]+-at-[0-9]+\.(state|.+\.new)", re.ASCII | re.DOTALL)
@@ -43,10 +44,10 @@ class StateFolder:
     - `path`: the folder, which is made when the first state is saved
     - `trainer`: if it has `save(state, path)` and `load(path)`, these write and read the files;
       other states are pickled
-    - `durable`: whether the files survive power cuts and are recognised by their digests. Others
-      end with this process and are as safe as memory: a digest would more than double the cost
-    - `only_writes`: whether `save` leaves it to another process to make the files durable. That
-      takes longer than writing, and a worker can train meanwhile
+    - `durable`: whether the files outlive this process and are recognised by their digests. Others
+      are as safe as memory: a digest would more than double the cost
+    - `sync`: whether `save` also waits until the file would survive a power cut. That takes longer
+      than all the rest
     - `imported_as`: the module that the script of the search is here, if it is imported and not
       run. Classes of the script are then looked for in it, too
 
@@ -59,15 +60,15 @@ class StateFolder:
         trainer: Any,
         *,
         durable: bool,
-        only_writes: bool = False,
+        sync: bool = False,
         imported_as: str = MAIN,
     ) -> None:
         self.path = path
         self._trainer = trainer
-        self.durable = durable
-        self._only_writes = only_writes
+        self.durable, self.sync = durable, sync
         self.refusal = ""
         self._imported_as = imported_as
+        self._own_way = hasattr(trainer, "save")
         self._named = False  # whether the name of the folder itself is known to be durable
 
     def file(self, pull: Pull) -> Path:
@@ -77,29 +78,23 @@ class StateFolder:
     def save(self, pull: Pull, state: Any) -> Saved | None:
         """Save a state, whole or not at all; None if it is of a kind that cannot be written."""
         saved = self.write(pull, state)
-        if saved and not self._only_writes:
-            self.settle([(pull, os.getpid())])
+        if saved and self.sync:
+            self.settle([pull])
         return saved
 
     def write(self, pull: Pull, state: Any) -> Saved | None:
-        """Write a state, as `save` does; where files are durable, it counts once it is settled."""
+        """Write a state, as `save` does, and leave it to the caller to `settle` it."""
         file = self.file(pull)
-        # The journal knows of it when it is whole; only a crash can leave a part of it.
-        new = _written(file, os.getpid()) if self.durable else file
+        # A process that was given up may still write the same file: only whole ones get the name.
+        new = _written(file) if self.durable else file
         try:
-            with _created(new) as out:
-                try:
-                    own_way = hasattr(self._trainer, "save")
-                    saved = self._save(state, new) if own_way else self._pickle(state, out)
-                except CheckpointLost:  # when it is asked for, it is trained again
-                    saved = None
-                except OSError as error:
-                    if error.errno not in REFUSED:
-                        raise StateNotRead(f"{error.strerror or error}") from error
-                    raise
+            with _made(self.path) as folder:
+                with os.fdopen(folder.create_anew(new.name), "r+b") as out:
+                    saved = self._filled(state, new, out)
                 if saved is None:
-                    new.unlink()
-                    return None
+                    folder.unlink(new.name)
+                elif self.durable:
+                    folder.replace(file.name, by=new.name)
         except BaseException as error:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -111,28 +106,34 @@ class StateFolder:
             raise
         return saved
 
-    def settle(self, written: Iterable[tuple[Pull, int]]) -> None:
-        """Make files durable, and give them their names; each was written by this process id.
+    def _filled(self, state: Any, new: Path, out: IO[bytes]) -> Saved | None:
+        try:
+            saved = self._save(state, new) if self._own_way else self._pickle(state, out)
+        except CheckpointLost:  # when it is asked for, it is trained again
+            return None
+        except OSError as error:
+            if error.errno not in REFUSED:
+                raise StateNotRead(f"{error.strerror or error}") from error
+            raise
+        if saved and not continues(self._trainer, state):
+            return saved._replace(continues=False)
+        return saved
+
+    def settle(self, written: Iterable[Pull]) -> None:
+        """Return when the files of these states would survive a power cut, with their names.
 
         The folder is synced once for all of them, so a group costs little more than half as much.
         """
-        if not self.durable:
-            return
-        file = new = self.path
+        file = self.path
         try:
-            for pull, process in written:
+            for pull in written:
                 file = self.file(pull)
-                new = _written(file, process)
-                sync_file(new)
-                with Folder(self.path) as folder:
-                    folder.replace(file.name, by=new.name)
+                sync_file(file)
             sync_folder(self.path)
             if not self._named:
                 sync_folder(self.path.parent)
                 self._named = True
         except OSError as error:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
             raise CheckpointNotWritten(file, error) from error
 
     def _save(self, state: Any, new: Path) -> Saved | None:
@@ -195,7 +196,7 @@ class StateFolder:
                 own.seek(0)
                 if sizes := _sizes(own, status.st_size):
                     return _unpickled(own, *sizes, self._imported_as)
-                if not hasattr(self._trainer, "save"):
+                if not self._own_way:
                     raise NeedsItsTrainer("its trainer has written it by its own `save`")
                 # It opens the file once more, by its name, which must lead to the same.
                 if not is_ours(folder.status):
@@ -224,19 +225,18 @@ class StateFolder:
                         folder.unlink(name)
 
 
-def _written(file: Path, process: int) -> Path:
+def _written(file: Path) -> Path:
     """The name of a file while it is written; other machines may write to the folder, too."""
-    return file.with_suffix(f".{platform.node()}-{process}.new")
+    return file.with_suffix(f".{platform.node()}-{os.getpid()}.new")
 
 
-def _created(path: Path) -> IO[bytes]:
-    """A new file that only this user can read, in a folder that is made where there is none."""
+def _made(path: Path) -> Folder:
+    """The folder, which is made where there is none."""
     while True:
         try:
-            with Folder(path.parent) as folder:
-                return os.fdopen(folder.create_anew(path.name), "r+b")
+            return Folder(path)
         except FileNotFoundError:
-            make_folder(path.parent)
+            make_folder(path)
 
 
 class _OnlyPlainData(pickle.Unpickler):

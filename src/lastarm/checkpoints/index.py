@@ -41,19 +41,27 @@ class Checkpoints:
     - `trust`: whether states that came with a journal from elsewhere are loaded. Loading may run
       code in them. By default, only states that searches of this user have saved are loaded, and
       other arms are trained again
+    - `sync`: whether each state is made to survive a power cut before its loss counts. By default,
+      only that of the winner is. States survive the death of every process in any case, and an arm
+      whose state is lost is trained again
     """
 
     folder: str | Path | None = None
     memory: int = 2**30
     disk: int = 2**35
     trust: bool = False
+    sync: bool = False
 
     def __post_init__(self) -> None:
         whole_number("memory", self.memory, 0, "how many bytes of states are kept in memory")
         whole_number("disk", self.disk, 0, "how many bytes of states are kept on the disk")
-        if not isinstance(self.trust, bool):
-            rule = "it says whether states from elsewhere are loaded"
-            raise InvalidArgument.of("trust", self.trust, rule, "Use True or False")
+        for name, given, what in (
+            ("trust", self.trust, "states from elsewhere are loaded"),
+            ("sync", self.sync, "each state is on the disk before its loss counts"),
+        ):
+            if not isinstance(given, bool):
+                rule = f"it says whether {what}"
+                raise InvalidArgument.of(name, given, rule, "Use True or False")
 
     @classmethod
     def of(cls, given: Checkpoints | str | Path | bool) -> Checkpoints | None:
@@ -91,7 +99,7 @@ class Checkpoints:
         Of a journal with `seals`, only what these vouch for is loaded.
         """
         if journal is not None:
-            folder = StateFolder(self.states_of(journal), trainer, durable=True)
+            folder = StateFolder(self.states_of(journal), trainer, durable=True, sync=self.sync)
             judge = None if self.trust else seals
             index = Index(folder, disk=self.disk, best=best, seals=judge)
             yield index
@@ -131,11 +139,11 @@ class Index:
         self._expected: dict[int, int] = {}  # arm → the level that its next pull starts from
 
     def latest(self, arm: int) -> tuple[int, Saved] | None:
-        """The furthest level of the arm that has a file which may be loaded, and the file."""
+        """The furthest level of the arm that has a file to train further from, and the file."""
         levels = self._saved.get(arm, {})
         for level in sorted(levels, reverse=True):
             saved = levels[level][1]
-            if self._may_load(Pull(arm, level), saved):
+            if saved.continues and self._may_load(Pull(arm, level), saved):
                 self._expected[arm] = level
                 return level, saved
         return None
@@ -147,6 +155,12 @@ class Index:
             with suppress(CheckpointLost):
                 return self.folder.load(pull, entry[1])
         return None
+
+    def settle(self, pull: Pull) -> None:
+        """Return when the state of an arm at a level would survive a power cut, if it is there."""
+        there = pull.upto in self._saved.get(pull.arm, {}) and self.folder.file(pull).exists()
+        if there and self.folder.durable and not self.folder.sync:
+            self.folder.settle([pull])
 
     def _may_load(self, pull: Pull, saved: Saved) -> bool:
         if self._seals is None or self._seals.vouch_for(pull, saved):

@@ -71,7 +71,8 @@ class Folder:
         """The descriptor of a new file that is this user's alone, whatever the umask."""
         how = os.O_RDWR | os.O_CREAT | os.O_EXCL | _CAREFULLY
         descriptor = os.open(self._named(name), how, 0o600, **self._at)
-        if hasattr(os, "fchmod"):
+        # Not each time: it takes ten times as long as to look, and only an unusual umask needs it.
+        if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
             os.fchmod(descriptor, 0o600)
         return descriptor
 

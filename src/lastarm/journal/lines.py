@@ -74,8 +74,9 @@ def fields_of(event: Event) -> dict[str, Any]:
         case Loss(Pull(arm, upto), value, work, metrics, saved):
             fields = {"event": "loss", "arm": arm, "upto": upto, "value": number(value)}
             said = {"metrics": dict(metrics)} if metrics else {}
-            file = {"saved": list(saved if saved.seal else saved[:2])} if saved else {}
-            return fields | _work(work) | said | file
+            file = {"saved": list(saved[: 3 if saved.seal else 2])} if saved else {}
+            only = {} if saved is None or saved.continues else {"continues": False}
+            return fields | _work(work) | said | file | only
         case Failure(Pull(arm, upto), error, traceback, work, retried, lost):
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
             whose = {"retried": retried, "lost": lost}
@@ -132,7 +133,8 @@ def event_of(fields: dict[str, Any]) -> Event:
             saved = None
             if "saved" in fields:
                 digest, size, *seal = fields["saved"]
-                saved = Saved(str(digest), index(size), *map(str, seal))
+                goes_on = bool(fields.get("continues", True))
+                saved = Saved(str(digest), index(size), "".join(map(str, seal[:1])), goes_on)
             value = float(fields["value"])
             return Loss(_pull_of(fields), value, _work_of(fields), metrics, saved)
         case "failure":

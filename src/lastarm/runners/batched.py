@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -42,8 +41,8 @@ class Batched:
     alone. The time that training and looking took is divided evenly among the arms of a group.
 
     States stay in memory, in their batches. Where all states are saved, each arm's own is written
-    to the folder after every pull, and those of a group are synced together, so that a crash loses
-    a group at most.
+    to the folder after every pull (and if they are synced, those of a group are synced together),
+    so that a crash loses a group at most.
     """
 
     def __init__(self, arms: Arms, *, group: int | None = None) -> None:
@@ -139,8 +138,8 @@ class _Performance:
         seen = (task for task in self.tasks if task.pull.arm in known)
         told += [self._observed(task, known[task.pull.arm]) for task in seen]
         saved = [loss.pull for loss in told if isinstance(loss, Loss) and loss.saved]
-        if saved and self.arms.folder:
-            self.arms.folder.settle((pull, os.getpid()) for pull in saved)
+        if saved and self.arms.folder and self.arms.folder.sync:
+            self.arms.folder.settle(saved)
         return told
 
     def _train(self) -> dict[int, BaseException]:

@@ -66,10 +66,10 @@ class Processes:
     From the third attempt on the pull runs while no other does, so that an arm is blamed only if
     it brings its worker down by itself.
 
-    Where states have to be durable, workers only write them. They are synced here, and a loss
-    comes back when its state is durable. The worker goes on meanwhile, unless it is the only one:
-    its next pull is one that the policy could ask for without that loss. A crash in these few
-    milliseconds costs a worker two pulls, the one that it has just done and the one just begun.
+    Where each state has to be synced, workers only write them. They are synced here, and a loss
+    comes back when its state is. The worker goes on meanwhile, unless it is the only one: its next
+    pull is one that the policy could ask for without that loss. A crash in these few milliseconds
+    costs a worker two pulls, the one that it has just done and the one just begun.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Processes:
             self._scratch.close()
             raise
         self._syncing: Syncing | None = None
-        if arms.folder and arms.folder.durable:
+        if arms.folder and arms.folder.sync:
             self._syncing = Syncing(arms.folder, self._messages)
-        self._unsynced = 0  # losses whose states are not durable yet
+        self._unsynced = 0  # losses whose states are not synced yet
         self._workers: dict[str, WorkerProcess] = {}
         for number in range(workers):
             self._add_worker(f"process {number}")
@@ -178,9 +178,9 @@ class Processes:
         if worker is None or self._workers[worker.name] is not worker:
             return []  # it was replaced before
         match message:
-            case Ready(pid, resident):
+            case Ready(resident):
                 self._false_starts = 0
-                worker.ready, worker.pid, worker.at_first = True, pid, resident
+                worker.ready, worker.at_first = True, resident
                 worker.since = monotonic() if worker.task else math.inf
                 return []
             case Report():
@@ -207,7 +207,7 @@ class Processes:
             self._replace(worker)
         if self._syncing and isinstance(told, Loss) and told.saved:
             self._unsynced += 1
-            self._syncing.add(told, worker.pid)
+            self._syncing.add(told)
             return []
         return [told]
 
@@ -292,21 +292,21 @@ class TrainerFile:
 
 
 class Syncing:
-    """A thread that makes states durable while the workers that wrote them go on.
+    """A thread that syncs states while the workers that wrote them go on.
 
     It takes losses whose states are written, and puts each among the messages when its state is
-    durable. What comes in while it waits for the disk is synced together. An error goes among the
+    synced. What comes in while it waits for the disk is synced together. An error goes among the
     messages as well, to be raised where these are read.
     """
 
     def __init__(self, folder: StateFolder, messages: Messages) -> None:
         self._folder, self._messages = folder, messages
-        self._written: queue.SimpleQueue[tuple[Loss, int]] = queue.SimpleQueue()
+        self._written: queue.SimpleQueue[Loss] = queue.SimpleQueue()
         self._thread = ThreadPoolExecutor(1)
 
-    def add(self, loss: Loss, process: int) -> None:
-        """Take a loss whose state this process has written."""
-        self._written.put((loss, process))
+    def add(self, loss: Loss) -> None:
+        """Take a loss whose state is written."""
+        self._written.put(loss)
         self._thread.submit(self._sync)
 
     def close(self) -> None:
@@ -318,11 +318,11 @@ class Syncing:
         if not group:
             return  # it was synced with the one before
         try:
-            self._folder.settle((loss.pull, process) for loss, process in group)
+            self._folder.settle(loss.pull for loss in group)
         except BaseException as error:
             self._messages.put((None, error))
         else:
-            for loss, _ in group:
+            for loss in group:
                 self._messages.put((None, loss))
 
 
@@ -349,9 +349,8 @@ class Setup(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The trainer is loaded; the worker's process id, and how many bytes it uses."""
+    """The trainer is loaded; how many bytes the worker uses."""
 
-    pid: int
     resident: int
 
 
@@ -374,7 +373,6 @@ class WorkerProcess:
         self.name = setup.worker
         self.born = monotonic()
         self.ready = False
-        self.pid = 0  # as the process itself sees it, once it is ready
         self.at_first = 0  # bytes that it used then
         self.task: Task | None = None
         self.since = math.inf  # when it began with its task, by the monotonic clock
@@ -461,7 +459,7 @@ class WorkerProcess:
         self._messages.put((self, None))
 
 
-# With the worker comes its message; with None, a loss whose state is durable now, or an error.
+# With the worker comes its message; with None, a loss whose state is synced now, or an error.
 Messages = queue.SimpleQueue[
     tuple[WorkerProcess, Message] | tuple[None, Loss] | tuple[None, BaseException]
 ]
@@ -557,7 +555,7 @@ def main() -> None:
         return
     looked, resident = monotonic(), _resident()
     busy.clear()
-    _answer(reports, Ready(os.getpid(), resident))
+    _answer(reports, Ready(resident))
 
     while task := tasks.get():
         busy.set()
@@ -615,8 +613,8 @@ def _performer(setup: Setup) -> tuple[Performer, States]:
     script.keep()
     folder = None
     if setup.states:
-        folder = StateFolder(setup.states, trainer, durable=setup.durable, only_writes=True)
-    states = States(folder, memory=setup.memory, always=True)
+        folder = StateFolder(setup.states, trainer, durable=setup.durable)
+    states = States(folder, trainer, memory=setup.memory, always=True)
     return Performer(trainer, states, apart=True), states
 
 

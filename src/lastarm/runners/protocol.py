@@ -26,6 +26,8 @@ class Arms:
     - `memory`: how many bytes of states are kept in memory; others go to the index's folder
     - `always`: whether every state is written to that folder
     - `switch_seconds`: how long it takes to move a state to another worker; None: measure it
+    - `group_seconds`: for how long pulls may be performed before their losses are told together;
+      0 if each loss may decide what is pulled next
     """
 
     trainer: Trainer[Any]
@@ -35,6 +37,7 @@ class Arms:
     memory: int = 2**30
     always: bool = False
     switch_seconds: float | None = None
+    group_seconds: float = 0.0
 
     @property
     def folder(self) -> StateFolder | None:
@@ -44,7 +47,7 @@ class Arms:
     def states(self) -> States:
         """The states of a runner that trains in this process."""
         disk = self.index.disk if self.index else inf
-        return States(self.folder, memory=self.memory, always=self.always, disk=disk)
+        return States(self.folder, self.trainer, memory=self.memory, always=self.always, disk=disk)
 
     def task(self, pull: Pull, attempt: int) -> Task:
         """An attempt at a pull, with all that a worker needs to perform it."""

@@ -39,7 +39,8 @@ class Report(NamedTuple):
 
     told: Told
     level: int = 0  # of the state that it keeps; 0 if it keeps none
-    movable: bool = True  # whether that state can go to another process
+    movable: bool = True  # whether a copy of that state can go to another process
+    continues: bool = True  # whether it could be trained further there
     let_go: tuple[int, ...] = ()  # arms whose states left its memory to make room
     resident: int = 0  # bytes that the worker uses
     aside: Aside = Aside()  # what else there is to say
@@ -226,7 +227,8 @@ class Kit(NamedTuple):
     identity: str
     trainer: bytes
     folder: Path | None
-    durable: bool
+    durable: bool = False  # how: see `StateFolder`
+    sync: bool = False
 
     @classmethod
     def of(cls, arms: Arms) -> Kit:
@@ -234,7 +236,7 @@ class Kit(NamedTuple):
         identity, trainer = f"lastarm-{uuid.uuid4().hex}", pickled_trainer(arms.trainer)
         folder = arms.folder if arms.always else None
         if folder is None:
-            return cls(identity, trainer, None, durable=False)
+            return cls(identity, trainer, None)
         try:
             make_folder(folder.path)
             with Folder(folder.path) as there:
@@ -244,7 +246,7 @@ class Kit(NamedTuple):
                 os.close(there.create(identity))
         except OSError as error:
             raise CheckpointNotWritten(folder.path, error) from error
-        return cls(identity, trainer, folder.path, folder.durable)
+        return cls(identity, trainer, folder.path, folder.durable, folder.sync)
 
     @property
     def seen_folder(self) -> Path | None:

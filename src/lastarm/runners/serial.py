@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from math import inf
+from time import perf_counter
 from typing import Any
 
 from lastarm.arguments import whole_number
@@ -19,18 +22,23 @@ class Serial:
 
     - `arms`: the arms of the search
     - `group`: how many pulls are performed before their losses are written to the journal
-      together, which saves time where pulls are tiny. A crash loses a group at most
+      together, which saves time where pulls are tiny. A crash loses a group at most. By default,
+      as many as the arms' `group_seconds` have time for
 
     Where the order does not matter, arms whose states are in memory come first.
     """
 
-    def __init__(self, arms: Arms, *, group: int = 1) -> None:
+    def __init__(self, arms: Arms, *, group: int | None = None) -> None:
         self._arms = arms
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
         self.asides = Asides()
-        self._group = whole_number("group", group, 1, "how many pulls are performed together")
-        self._started: list[Task] = []
+        self._group, self._seconds = 1, arms.group_seconds
+        if group is not None:
+            self._group = whole_number("group", group, 1, "how many pulls are performed together")
+            self._seconds = inf
+        self._started: deque[Task] = deque()
+        self._error: BaseException | None = None
         if arms.index:  # else, all states stay in memory
             self.turns: Turns[str] = Turns(
                 home=lambda arm: HERE if self._states.held(arm) else None,
@@ -40,19 +48,36 @@ class Serial:
     @property
     def free(self) -> int:
         """How many pulls the group still has room for."""
-        return self._group - len(self._started)
+        return 0 if self._error else max(0, self._group - len(self._started))
 
     def start(self, pull: Pull, attempt: int) -> None:
         """Put a pull into the group."""
         self._started.append(self._arms.task(pull, attempt))
 
     def wait(self, seconds: float = 0.0) -> list[Told]:
-        """Perform the group."""
-        started, self._started = self._started, []
-        results = []
-        for task in started:
-            results.append(self._performer.perform(task))
-            self.asides.take(results[-1], self._performer.aside)
+        """Perform the group, or as much of it as there is time for.
+
+        The clock decides only how many losses share a sync. No answer depends on that.
+        """
+        if self._error:
+            raise self._error
+        results: list[Told] = []
+        began = perf_counter()
+        while self._started:
+            try:
+                results.append(self._performer.perform(self._started.popleft()))
+                self.asides.take(results[-1], self._performer.aside)
+            except BaseException as error:
+                if not results:
+                    raise
+                self._error = error  # for the next time, so that these results count
+            took = perf_counter() - began
+            if self._error or took >= self._seconds:
+                break
+        if results and self._seconds < inf:
+            # Arms may differ: a few quick ones must not put a whole rung of slow ones in flight.
+            fit = self._seconds / max(took, 1e-9) * len(results)
+            self._group = max(1, int(min(fit, 2 * self._group)))
         return results
 
     def state(self, pull: Pull) -> Any:

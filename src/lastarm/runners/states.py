@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import pickle
+import sys
 from array import array
 from contextlib import suppress
 from math import inf, isfinite
@@ -16,22 +17,34 @@ from lastarm.checkpoints import StateFolder
 from lastarm.columns import reserve
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
+from lastarm.trainers import continues
+
+if sys.platform != "win32":
+    import resource
 
 
 class Held(NamedTuple):
-    """A state in memory, how far it is trained, about how large it is, and its loss there."""
+    """A state in memory, how far it is trained, about how large it is, and its loss there.
+
+    One that is `saved`, or does not `continue`, is not written when it leaves memory: a copy of
+    the latter would be of no use.
+    """
 
     state: Any
     level: int
     size: int
     loss: float
+    continues: bool
+    saved: bool
 
 
 class States:
     """Keeps states in memory while they fit into `memory` bytes, and in a folder otherwise.
 
     The state with the highest loss leaves memory first, because such arms are dropped. So when a
-    rung ends that keeps at least as many arms as fit, all that are in memory go on.
+    rung ends that keeps at least as many arms as fit, all that are in memory go on. A state whose
+    copies do not continue leaves only if no other can, because its arm is then trained again from
+    zero: first the one that is furthest behind, and of these the one with the highest loss.
 
     With `always`, every state is written to the folder as well. A state that cannot be written
     stays in memory, whatever its size. States that memory has no room for take at most `disk`
@@ -44,17 +57,24 @@ class States:
     """
 
     def __init__(
-        self, folder: StateFolder | None, *, memory: float, always: bool, disk: float = inf
+        self,
+        folder: StateFolder | None,
+        trainer: Any,
+        *,
+        memory: float,
+        always: bool,
+        disk: float = inf,
     ) -> None:
-        self._folder = folder
+        self._folder, self._trainer = folder, trainer
         self._memory, self._disk = memory, disk
         self._always = always
         self._held: dict[int, Held] = {}  # arm → its state
-        # A heap, once memory was full: -loss, -arm and level of what is held, or was.
-        self._by_loss: list[tuple[float, int, int]] = []
+        # A heap, once memory was full: what is held, or was, in the order in which it leaves.
+        self._leaving: list[tuple[bool, int, float, int, int]] = []
         self._ranked = False  # whether all that is held is in it
         self._sizes, self._measured = array("q"), array("q")  # by arm: bytes, and at which level
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
+        self._measures = False  # whether states are pickled to learn how large they are
         self._in_memory = self._on_disk = 0
         self.moves, self.move_seconds = 0, 0.0
         self.let_go: list[int] = []
@@ -89,37 +109,67 @@ class States:
         if self._folder and self._always:
             saved = self._folder.save(pull, state)
             self.unsaved = "" if saved else self._folder.refusal
-        if saved:
+        if hasattr(self._trainer, "size"):
+            self._measure(pull, max(1, int(self._trainer.size(state))))
+        elif saved:
             self._measure(pull, saved.size)
-        elif self._memory < inf and (
+        elif self._may_be_full() and (
             pull.arm >= len(self._measured) or pull.upto >= 2 * self._measured[pull.arm]
         ):
             # It costs about as much as writing, so do it rarely.
             self._measure(pull, size_of(state))
-        self.put_back(pull, state, loss if isfinite(loss) else inf)
+        self._hold(
+            pull,
+            state,
+            loss=loss if isfinite(loss) else inf,
+            continues=saved.continues if saved else continues(self._trainer, state),
+            saved=saved is not None,
+        )
         if self._in_memory > self._memory:
             began = perf_counter()
             if not self._ranked:
                 self._ranked = True
-                self._by_loss = [
-                    (-held.loss, -arm, held.level) for arm, held in self._held.items()
-                ]
-                heapq.heapify(self._by_loss)
+                self._leaving = [_place(arm, held) for arm, held in self._held.items()]
+                heapq.heapify(self._leaving)
             while self._in_memory > self._memory and self._make_room():
                 pass
             self.move_seconds += perf_counter() - began
         return saved
 
-    def put_back(self, pull: Pull, state: Any, loss: float = -inf) -> None:
-        """Hold a state in memory; without a loss, it is for another attempt."""
+    def put_back(self, pull: Pull, state: Any) -> None:
+        """Hold a state in memory for another attempt."""
+        try:
+            goes_on = continues(self._trainer, state)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # as it may be what the attempt failed by
+            goes_on = False
+        self._hold(pull, state, loss=-inf, continues=goes_on, saved=False)
+
+    def _hold(self, pull: Pull, state: Any, *, loss: float, continues: bool, saved: bool) -> None:
         self._let_go(pull.arm)
         size = self._sizes[pull.arm] if pull.arm < len(self._sizes) else 0
-        held = Held(state, pull.upto, size, loss)
-        self._held[pull.arm] = held
+        held = self._held[pull.arm] = Held(state, pull.upto, size, loss, continues, saved)
         self._in_memory += size
         if self._ranked:
-            heapq.heappush(self._by_loss, (-loss, -pull.arm, pull.upto))
-            self._ranked = len(self._by_loss) < 2 * len(self._held) + 100  # else, start again
+            heapq.heappush(self._leaving, _place(pull.arm, held))
+            self._ranked = len(self._leaving) < 2 * len(self._held) + 100  # else, start again
+
+    def _may_be_full(self) -> bool:
+        """Whether states may take as much memory as they are allowed to, and could leave it.
+
+        They cannot while all of this process never took as much. From then on they are measured.
+        """
+        if self._folder is None or self._always or self._memory == inf:
+            return False
+        if not self._measures and most_resident() >= self._memory:
+            self._measures = True
+            for arm, held in self._held.items():
+                size = size_of(held.state)
+                self._measure(Pull(arm, held.level), size)
+                self._held[arm] = held._replace(size=size)
+                self._in_memory += size - held.size
+        return self._measures
 
     def _measure(self, pull: Pull, size: int) -> None:
         reserve(self._sizes, pull.arm, 0)
@@ -141,16 +191,17 @@ class States:
         return None
 
     def _make_room(self) -> bool:
-        """Let the state with the highest loss leave memory, if there is one that can."""
-        while self._by_loss:
-            _, minus_arm, level = heapq.heappop(self._by_loss)
+        """Let the state that is wanted least leave memory, if there is one that can."""
+        while self._leaving:
+            *_, minus_arm, level = heapq.heappop(self._leaving)
             arm, held = -minus_arm, self._held.get(-minus_arm)
             if held is None or held.level != level:
                 continue  # it was taken since, and kept at another level
             if not held.size or self._folder is None:
                 continue
-            if not self._always and not self._move(Pull(arm, held.level), held.state):
-                continue
+            written = held.saved or not held.continues
+            if not written and (self._always or not self._move(Pull(arm, level), held.state)):
+                continue  # it cannot be
             self._let_go(arm)
             self.let_go.append(arm)
             return True
@@ -177,6 +228,20 @@ class States:
             level, saved = self._moved.pop(arm)
             self._on_disk -= saved.size
             self._folder.remove(Pull(arm, level))
+
+
+def _place(arm: int, held: Held) -> tuple[bool, int, float, int, int]:
+    """Its place in the order in which states leave memory, with its arm and level at the end."""
+    behind = 0 if held.continues else held.level
+    return not held.continues, behind, -held.loss, -arm, held.level
+
+
+def most_resident() -> float:
+    """The most bytes that this process ever had in memory; inf where the system does not say."""
+    if sys.platform == "win32":
+        return inf
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
 
 
 def size_of(state: Any) -> int:

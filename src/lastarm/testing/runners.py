@@ -81,6 +81,38 @@ class Drifting:
         return float(state[1] + state[0].normal())
 
 
+class Root:
+    """What does not come along when a state is copied."""
+
+    torn = False
+
+    def __reduce__(self) -> Any:
+        return _torn_root, ()
+
+
+def _torn_root() -> Root:
+    root = Root()
+    root.torn = True
+    return root
+
+
+class Rooted(Drifting):
+    """Arms that can only be trained where they were started; copies of them can be looked at."""
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        """An arm with a root."""
+        return [*super().start(config, seed), Root()]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        """As long as it has its root; a copy would drift to somewhere else."""
+        state[1] += state[2].torn
+        return super().train(state, pulls)
+
+    def continues(self, state: list[Any]) -> bool:
+        """Not as a copy."""
+        return False
+
+
 LIMITS = Configs([{"limit": k / 10} for k in range(8)])
 HALVING = SuccessiveHalving(8, 80)
 
@@ -126,6 +158,11 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     def check_seeds_and_states_are_those_of_serial(make: MakeRunner) -> None:
         for seed in range(min(seeds, 5)):
             _same_answers(make, [{"limit": k / 10} for k in range(11)], seed, retries, Drifting())
+
+    def check_a_copy_that_does_not_continue_is_never_trained(make: MakeRunner) -> None:
+        _same_answers(make, [{"limit": k / 10} for k in range(11)], 0, retries, Rooted())
+        halving = _went_on(make, HALVING, _leave, 14, retries, Rooted())
+        assert halving.digest == search(Drifting(), LIMITS, policy=HALVING).digest
 
     def check_what_is_not_a_loss_is_that_arms_failure(make: MakeRunner) -> None:
         configs = [{"script": [value]} for value in (*NOT_LOSSES, 0.25, 0.5)]
@@ -179,6 +216,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     return [
         check_the_answer_is_that_of_serial,
         check_seeds_and_states_are_those_of_serial,
+        check_a_copy_that_does_not_continue_is_never_trained,
         check_what_is_not_a_loss_is_that_arms_failure,
         check_every_pull_comes_back_with_its_own_attempt,
         check_a_search_that_was_cut_short_goes_on,
@@ -195,7 +233,12 @@ def _ctrl_c() -> None:
 
 
 def _went_on(
-    make: MakeRunner, policy: Any, cut_short: Callable[[], None], cut: int, retries: int
+    make: MakeRunner,
+    policy: Any,
+    cut_short: Callable[[], None],
+    cut: int,
+    retries: int,
+    trainer: Trainer[Any] | None = None,
 ) -> Result:
     """Leave a search after `cut` events and resume it; the serial runner finds the same in it."""
     with TemporaryDirectory(prefix="lastarm-") as folder:
@@ -203,7 +246,7 @@ def _went_on(
 
         def again(by: MakeRunner, on_event: Callable[[Event], None] | None = None) -> Result:
             return search(
-                Drifting(),
+                trainer or Drifting(),
                 LIMITS,
                 policy=policy,
                 runner=by,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lastarm.trainers.losses import observation
-from lastarm.trainers.protocol import Config, Trainer
+from lastarm.trainers.protocol import Config, Trainer, continues
 
 MakeTrainer = Callable[[], Trainer[Any]]
 CheckTrainer = Callable[[MakeTrainer, Config], None]
@@ -92,16 +92,19 @@ def trainer_checks(
         trainer = make()
         for a, b in SPLITS:
             state = trainer.train(trainer.start(config, seed), a)
+            goes_on = continues(trainer, state)
             later, copy = _saved_and_loaded(trainer, state, make)
             there, here = _loss(later, copy), _loss(trainer, state)
             assert same(here, there), (
                 f"the loss after {a} pulls is {here}, but saved and loaded, it is {there}"
             )
             here = _loss(trainer, trainer.train(state, b))
-            there = _loss(later, later.train(copy, b))
+            arm, pulls, how = copy, b, "if the state is saved and loaded in between"
+            if not goes_on:  # what becomes of such an arm when it leaves its process
+                arm, pulls, how = later.start(config, seed), a + b, "trained again from zero"
+            there = _loss(later, later.train(arm, pulls))
             assert same(here, there), (
-                f"the loss after {a} and then {b} pulls is {here}, but if the state is saved and "
-                f"loaded in between, it is {there}"
+                f"the loss after {a} and then {b} pulls is {here}, but {how}, it is {there}"
             )
 
     return [
@@ -109,8 +112,20 @@ def trainer_checks(
         check_training_a_plus_b_is_training_a_then_b,
         check_looking_changes_nothing,
         check_the_same_seed_gives_the_same_losses,
+        check_what_it_says_of_a_state_can_be_used,
         *([check_a_saved_state_goes_on_as_if_it_had_not_been_saved] if saves else []),
     ]
+
+
+def check_what_it_says_of_a_state_can_be_used(make: MakeTrainer, config: Config) -> None:
+    """Where a trainer has `continues` and `size`, these give a bool and a number of bytes."""
+    trainer: Any = make()
+    state = trainer.train(trainer.start(config, 0), 1)
+    goes_on = trainer.continues(state) if hasattr(trainer, "continues") else True
+    assert isinstance(goes_on, bool), f"`continues` is True or False, and it is {goes_on!r}"
+    size = trainer.size(state) if hasattr(trainer, "size") else 1
+    assert isinstance(size, int), f"`size` is a whole number of bytes, and it is {size!r}"
+    assert size > 0, f"a state takes some bytes, and its `size` is {size}"
 
 
 def _loss(trainer: Trainer[Any], state: Any) -> float:

@@ -12,7 +12,7 @@ from lastarm.trainers.generators import Generated
 from lastarm.trainers.losses import as_loss, loss_in, observation
 from lastarm.trainers.maximized import Maximized
 from lastarm.trainers.programs import Program
-from lastarm.trainers.protocol import Config, Trainer, arm_seed
+from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues
 from lastarm.trainers.recorded import RecordedCurves
 from lastarm.trainers.stochastic import RunningMean, RunningMinimum
 
@@ -30,6 +30,7 @@ __all__ = [
     "arm_seed",
     "as_loss",
     "as_trainer",
+    "continues",
     "loss_in",
     "observation",
 ]

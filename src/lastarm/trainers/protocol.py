@@ -27,6 +27,11 @@ class Trainer(Protocol[State]):
       give other losses than before. A journal of another version is never resumed.
     - `save(state, path)` and `load(path) → state`: for states that cannot be pickled well. The
       path is valid during the call only, and may be another one each time.
+    - `continues(state) → bool`: whether a saved copy of this state can be trained further, to the
+      same losses. True if it is left out. A copy that cannot is saved only to predict. If such an
+      arm leaves the memory of its process, it is trained again from zero, to the same losses.
+    - `size(state) → int`: about how many bytes it holds in memory. Without it, a state is pickled
+      now and then to learn this. It is called after every pull, so it has to be quick.
     - `unwrap(state)`: the user's part of the state, for the result.
     - `on_all_rows(config, seed, pulls) → model`: a model that learns from all data, also from what
       arms are judged by, for `Result.refit`.
@@ -45,6 +50,11 @@ class Trainer(Protocol[State]):
 
     def loss(self, state: State) -> float | Mapping[str, Any]:
         """The loss: lower is better. To report other metrics, return a mapping with "loss"."""
+
+
+def continues(trainer: Any, state: Any) -> bool:
+    """Whether a saved copy of this state can be trained further."""
+    return not hasattr(trainer, "continues") or bool(trainer.continues(state))
 
 
 def arm_seed(seed: int, arm: int) -> int:

@@ -48,8 +48,14 @@ class Home(NamedTuple):
     state: Future
     level: int
     worker: str
-    movable: bool
-    on_disk: int  # the size of its checkpoint, 0 if there is none
+    movable: bool  # whether it can be copied
+    continues: bool  # whether a copy can be trained further
+    on_disk: int  # the size of its checkpoint, 0 if there is none to train further from
+
+    @property
+    def bound(self) -> bool:
+        """Whether only its worker can go on with it."""
+        return not (self.movable and self.continues)
 
 
 class Homes:
@@ -68,7 +74,7 @@ class Homes:
         if home and (
             home.state.status in ("cancelled", "lost")
             or home.worker in workers.given_up
-            or (not home.movable and home.worker not in workers.known)
+            or (home.bound and home.worker not in workers.known)
         ):
             self.pop(arm)
             return None
@@ -254,11 +260,13 @@ class Dask:
 
     def _only_home(self, task: Task) -> bool:
         home = self._homes.of(task.pull.arm, self._workers)
-        return home is not None and not home.movable and not home.on_disk
+        return home is not None and home.bound and not home.on_disk
 
     def _submit(self, task: Task, worker: str) -> None:
         home = self._homes.pop(task.pull.arm)
-        if home and not (home.level <= task.pull.upto and (home.movable or home.worker == worker)):
+        if home and not (
+            home.level <= task.pull.upto and (not home.bound or home.worker == worker)
+        ):
             home = None
         known = self._workers.known[worker]
         if worker not in self._kits:
@@ -302,15 +310,17 @@ class Dask:
             flight.since = monotonic()
             return []
         self._leave(key)
-        told, level, movable, *_ = report
+        told, level, movable, continues, *_ = report
         self.asides.take(told, report.aside)
         if flight.home:  # Dask does not say how long it took to move the state
             told = told._replace(work=told.work._replace(moves=1))
         arm = flight.task.pull.arm
         if level:
             state = compat.left_value(self._client, flight.state)
-            saved = told.saved.size if isinstance(told, Loss) and told.saved else 0
-            self._homes.put(arm, Home(state, level, flight.worker, movable, saved))
+            saved = told.saved if isinstance(told, Loss) else None
+            on_disk = saved.size if saved and saved.continues else 0
+            home = Home(state, level, flight.worker, movable, continues, on_disk)
+            self._homes.put(arm, home)
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT
         if self._folder_seen and movable and isinstance(told, Loss) and not told.saved:
             self._folder_seen = False

@@ -46,12 +46,19 @@ class Boxed:
     Dask's own way of moving arrays leaves them read-only, or not aligned in memory, and then their
     sums are rounded differently. So it is moved as a pickle, which is loaded when it is taken out,
     with the classes of its script. It is taken out once, because a pull may change it in place.
+    A copy that does not continue is only good to predict, also if Dask has made it by itself, to
+    move the state or to make room.
     """
 
-    def __init__(self, state: Any, size: int, script: Script) -> None:
-        self.taken = False
+    def __init__(self, state: Any, size: int, script: Script, *, continues: bool) -> None:
+        self.taken, self._continues = False, continues
         self._state, self._size, self._script = state, size, script
         self._pickled: bytes | None = None
+
+    @property
+    def can_be_trained(self) -> bool:
+        """Whether a pull can go on from it."""
+        return not self.taken and (self._continues or self._pickled is None)
 
     def take(self, script: Script) -> Any:
         """The state, for a pull to go on from."""
@@ -74,14 +81,15 @@ class Boxed:
         if pickled is None:
             raise pickle.PicklingError("the state cannot leave this process")
         # If it was taken meanwhile, in another thread, what was pickled may be half changed.
-        return {"taken": self.taken, "_state": None, "_size": self._size, "_pickled": pickled}
+        kept = {"taken": self.taken, "_size": self._size, "_continues": self._continues}
+        return {**kept, "_state": None, "_pickled": pickled}
 
 
 class SharedFolder(StateFolder):
     """A folder of states in a process that works for many searches."""
 
-    def __init__(self, path: Path, trainer: Any, script: Script, *, durable: bool) -> None:
-        super().__init__(path, trainer, durable=durable)
+    def __init__(self, path: Path, trainer: Any, script: Script, kit: Kit) -> None:
+        super().__init__(path, trainer, durable=kit.durable, sync=kit.sync)
         self._script = script
 
     def write(self, pull: Pull, state: Any) -> Saved | None:
@@ -105,8 +113,8 @@ def perform(
     """
     worker, loaded, task = get_worker(), load(kit), pickle.loads(sent)
     arm, movable = task.pull.arm, None
-    states = States(loaded.folder, memory=inf, always=True)
-    if boxed and carried and not boxed.taken:
+    states = States(loaded.folder, loaded.trainer, memory=inf, always=True)
+    if boxed and carried and boxed.can_be_trained:
         with suppress(BaseException):  # a state that cannot be loaded here is trained again
             states.put_back(Pull(arm, carried[0]), boxed.take(loaded.script))
             movable = carried[1]
@@ -125,9 +133,10 @@ def perform(
         return
     report = Report(told, aside=aside)
     if held:
-        boxed = Boxed(held.state, sizeof(held.state), loaded.script)
+        size = held.size or sizeof(held.state)
+        boxed = Boxed(held.state, size, loaded.script, continues=held.continues)
         compat.leave(worker, errand.state, boxed, errand.client)
-        report = Report(told, held.level, bool(movable), aside=aside)
+        report = Report(told, held.level, bool(movable), held.continues, aside=aside)
     worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
 
 
@@ -158,7 +167,7 @@ def load(kit: Kit) -> Loaded:
             what, details = "a worker could not load the trainer", traceback.format_exc()
             raise WorkersNotStarted(what, details) from None
         path = kit.seen_folder
-        folder = SharedFolder(path, trainer, script, durable=kit.durable) if path else None
+        folder = SharedFolder(path, trainer, script, kit) if path else None
         while len(_kits.last) > 3:
             del _kits.last[next(iter(_kits.last))]
         _kits.last[kit.identity] = Loaded(trainer, script, folder)

@@ -61,8 +61,9 @@ class PullActor:
         script.keep()
         end_children_by_sigterm()
         path = self._kit.seen_folder
-        folder = StateFolder(path, trainer, durable=self._kit.durable) if path else None
-        self._states = States(folder, memory=math.inf, always=True)
+        durable, sync = self._kit.durable, self._kit.sync
+        folder = StateFolder(path, trainer, durable=durable, sync=sync) if path else None
+        self._states = States(folder, trainer, memory=math.inf, always=True)
         self._performer = Performer(trainer, self._states, apart=True)
         return None
 
@@ -92,21 +93,25 @@ class PullActor:
             return Report(told, aside=aside), None
         copied = packed(held.state)  # the arrays of a pickle can be changed when it is loaded
         if copied is not None:
-            self._sizes[arm] = len(copied)
-            self._size += len(copied)
+            self._sizes[arm] = held.size or len(copied)
+            self._size += self._sizes[arm]
             self._make_room()
-        return Report(told, held.level, copied is not None, aside=aside), copied
+        movable = copied is not None
+        return Report(told, held.level, movable, held.continues, aside=aside), copied
 
     def answer(self) -> None:
         """Show that this process is not frozen, while a pull is under way."""
 
     def _make_room(self) -> None:
+        """Let the oldest go, and what would have to be trained again only as `States` does."""
         while len(self._sizes) > 1 and self._size > self._memory:
-            arm = next(iter(self._sizes))
+            all_held = {arm: held for arm in self._sizes if (held := self._states.held(arm))}
+            oldest = (arm for arm, held in all_held.items() if held.continues)
+            arm = next(oldest, None)
+            if arm is None:
+                arm = min(all_held, key=lambda arm: (all_held[arm].level, -all_held[arm].loss))
             self._size -= self._sizes.pop(arm)
-            held = self._states.held(arm)
-            assert held
-            self._states.take(Pull(arm, held.level), None)
+            self._states.take(Pull(arm, all_held[arm].level), None)
 
 
 # A pull runs in one thread, and answers come from another.
@@ -158,12 +163,16 @@ class WorkerActor:
 
 
 class Kept(NamedTuple):
-    """Where the state of an arm is: with a worker, and in the object store if it can be copied."""
+    """Where the state of an arm is: with a worker, and in the object store if it can be copied.
+
+    One that is `pinned` is trained further only by its home: a copy does not continue, or there
+    can be none.
+    """
 
     level: int
     copy: Copy | None
     home: WorkerActor | None
-    pinned: bool = False  # to its home: there can be no copy
+    pinned: bool = False
 
 
 class Ray:
@@ -315,7 +324,7 @@ class Ray:
     def _dispatch(self) -> None:
         for task, worker in self.turns.begin():
             kept = self._kept.get(task.pull.arm)
-            self._workers[worker].begin(task, kept.copy if kept else None)
+            self._workers[worker].begin(task, kept.copy if kept and not kept.pinned else None)
 
     def _come_back(self, until: float) -> list[Told]:
         """What has come back by then, or by when something else has to be looked after."""
@@ -350,7 +359,8 @@ class Ray:
         worker.task, worker.since = None, math.inf
         if report.level:
             copy = Copy(report.level, worker.copied) if report.movable else None
-            self._kept[arm] = Kept(report.level, copy, worker, pinned=copy is None)
+            pinned = copy is None or not report.continues
+            self._kept[arm] = Kept(report.level, copy, worker, pinned)
             saved = told.saved if copy and isinstance(told, Loss) else None
             self._do_without_copies(arm, saved)
         else:
@@ -413,7 +423,7 @@ class Ray:
         if task is None:
             return []
         kept = self._kept.get(task.pull.arm)
-        level = max(kept.level if kept else 0, task.saved_level)
+        level = max(kept.level if kept and (kept.home or not kept.pinned) else 0, task.saved_level)
         return [failed(task, worker.name, why, level=level, details=details, lost=lost)]
 
     def _replace(self, worker: WorkerActor) -> None:
@@ -427,7 +437,7 @@ class Ray:
         """Note that no worker has its state any more; what is left is the copy."""
         kept = self._kept.pop(arm, None)
         if kept and kept.copy:
-            self._kept[arm] = Kept(kept.copy.level, kept.copy, None)
+            self._kept[arm] = Kept(kept.copy.level, kept.copy, None, kept.pinned)
 
     def _add_worker(self, name: str) -> None:
         path = [os.path.abspath(entry) for entry in sys.path]
