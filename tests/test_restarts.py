@@ -4,7 +4,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from lastarm.policies.named import choose, from_header, make_policy, takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import describe, fresh
 from lastarm.report.loggers.logger import Logger
+from lastarm.report.next_steps import next_steps
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
 from lastarm.theory import Envelopes, halving_budget, halving_regret
@@ -494,6 +495,19 @@ def test_extended_it_counts_what_was_trained_before(tmp_path: Path) -> None:
         assert trainer.trained == result.spent.pulls <= budget
         assert result.spent.repeated == 0
     assert result.spent.pulls > 201
+
+
+def test_the_budget_that_is_advised_brings_arms_further(tmp_path: Path) -> None:
+    for arms in (1, 2, 16):
+        trainer, journal = OneGo(tmp_path), tmp_path / f"{arms}.jsonl"
+        first = search(trainer, SPACE, arms=arms, budget=96, journal=journal)
+        header = next(event for event in read(journal) if isinstance(event, Opened))
+        steps = next_steps(first, replace(header, command=("lastarm", "tune")), "complete")
+        command = next(step["command"] for step in steps if "--budget" in step["command"])
+        more = search(trainer, SPACE, arms=arms, budget=int(command.split()[-1]), journal=journal)
+        assert more.level is not None
+        assert first.level is not None
+        assert more.level > first.level
 
 
 @pytest.mark.parametrize("check", trainer_checks(), ids=lambda check: check.__name__)
