@@ -169,7 +169,14 @@ def search(
     how = Maximized(how) if maximize and not own.maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
-    policy, limit = choose(policy, numbers, seed=seed, seconds=seconds, workers=workers)
+    policy, limit = choose(
+        policy,
+        numbers,
+        seed=seed,
+        seconds=seconds,
+        workers=workers,
+        restarts=bool(getattr(how, "restarts", False)),
+    )
     if getattr(policy, "open_ended", False):
         policy = unasked(policy, arms=min(policy.arms, size(space) or policy.arms))
     make_runner = chosen_runner(
@@ -243,9 +250,9 @@ class _Begun:
     sheet: Timesheet
     stop: Stop
     watchers: Sequence[Callable[[Event], object]]
+    ledger: Ledger
     changed: Changed | None = None  # the code, since the journal was written
     old_journal: Path | None = None
-    ledger: Ledger = field(default_factory=Ledger)
     here: ThisProcess = field(default_factory=ThisProcess)
 
     def count(self, event: Event) -> None:
@@ -327,8 +334,10 @@ def _begin(
         )
     if on_event:
         watchers.append(on_event)
-        if hasattr(on_event, "shown_as"):  # a logger, which may have no journal to know it from
-            on_event.shown_as = prepared.metric
+        known = {"shown_as": prepared.metric, "restarts": states.restarts}
+        for name, value in known.items():  # for a logger, which may have no journal to read it in
+            if hasattr(on_event, name):
+                setattr(on_event, name, value)
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
@@ -339,7 +348,8 @@ def _begin(
             stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
         )
     opened = (states.index, runner, journal, sheet, stop, watchers)
-    return _Begun(policy, asked, *opened, changed, old_journal)
+    ledger = Ledger(restarts=states.restarts)
+    return _Begun(policy, asked, *opened, ledger, changed, old_journal)
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
