@@ -18,6 +18,7 @@ from lastarm.cli.options import json_option
 from lastarm.errors import InvalidArgument, KeyNotSafe
 from lastarm.events import Event, Opened
 from lastarm.journal import read
+from lastarm.journal.file import no_collection
 from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
@@ -49,10 +50,14 @@ def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
         if watch:
             rule = "it cannot be used with --watch"
             raise InvalidArgument.of("--json", True, rule, "Leave one of the two out")
-        display.print_json(_as_json(path, read(path)))
-    elif not watch or not display.console.is_terminal:
-        for events in _followed(path) if watch else [read(path)]:
-            display.console.print(_page(path, events, top, watched=watch))
+        with no_collection():
+            display.print_json(_as_json(path, read(path)))
+    elif not watch:
+        with no_collection():
+            display.console.print(_page(path, read(path), top, watched=False))
+    elif not display.console.is_terminal:
+        for events in _followed(path):
+            display.console.print(_page(path, events, top, watched=True))
     else:
         with Live(console=display.console, auto_refresh=False) as live:
             for events in _followed(path):
@@ -182,10 +187,12 @@ def _seals(opened: Opened, events: list[Event]) -> dict[str, Any]:
 
 
 def _arms(result: Result, top: int) -> list[Table]:
-    ranked = sorted(
-        (arm for arm in result.curves if arm not in result.failures),
-        key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
-    )
+    standing = {
+        arm: (arm != result.arm, -level, loss)
+        for arm, (level, loss) in result.curves.latest().items()
+        if arm not in result.failures
+    }
+    ranked = sorted(standing, key=standing.__getitem__)
     best, some = ranked[:top], ranked[:MOST_LOOKED_AT]  # others may have other settings
     every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]

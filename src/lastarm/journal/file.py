@@ -249,6 +249,22 @@ def find(path: str | Path) -> Found:
         raise JournalNotRead(path, why) from error
 
 
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Make millions of events, or walk through them, without a search for circles among them.
+
+    There are none, since an event holds only what was in its line. To look for them would take a
+    fifth of the time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _resolved(path: Path) -> Path:
     """The real path of the file, so that a journal with several names is one journal."""
     path = Path(os.path.realpath(path))  # `Path.resolve` meets a circle differently since 3.13
@@ -289,7 +305,7 @@ def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
     events: list[Event] = []
     checksum, end, durable, good = "", 0, 0, True
     ours = False  # whether any line of it looks as if lastarm had written it
-    with _no_collection():
+    with no_collection():
         for raw in file:
             line = decode(raw[:-1]) if raw.endswith(b"\n") else None
             ours = ours or line is not None or any(mark in raw for mark in HEADER_MARKS)
@@ -313,21 +329,6 @@ def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
     if len(events) < durable:
         raise JournalDamaged(path, len(events) + 1, "it is not the line that was written there")
     return events, checksum, end
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Make millions of events without a search for circles, which would take a third of the time.
-
-    There are none: an event holds only what was in its line.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _event(path: Path, number: int, line: Line) -> Event:

@@ -138,7 +138,11 @@ def decode(line: bytes) -> Line | None:
     try:
         return _known(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        pass  # read it as what it is
+        return by_json(body, checksum)
+
+
+def by_json(body: bytes, checksum: str) -> Other | None:
+    """A line that is not as lastarm writes pulls and losses; None if it is of no use at all."""
     try:
         fields = json.loads(body + b"}")
         return Other(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
