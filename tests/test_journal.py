@@ -139,14 +139,45 @@ def told(line: Line | None) -> str:
 
 ODD = st.sampled_from(
     ["0", "1", "-1", "1.0", "-0", "-0.0", "1e3", "1e400", "NaN", "-Infinity", '"nan"', '"1_0"']
-    + ["9" * 30, "-" + "9" * 400, "9" * 5000, "true", "null", '""', '"x"', '"\\ud800"', '"\\u0000"']
+    + [
+        "9" * 30,
+        "-" + "9" * 400,
+        "9" * 5000,
+        "true",
+        "null",
+        '""',
+        '"x"',
+        '"\\ud800"',
+        '"\\u0000"',
+    ]
     + ["[]", "{}", '["ab", 3]', '["ab", 3, "cd"]', '["ab", 3.0]', '["ab", 3, "cd", false]']
     + ['{"a": 1, "a": 2}', '{"a": {"b": [null, 18446744073709551616]}}', '{"a": 1e999}', "", "01"]
     + ["[" * 3000 + "]" * 3000, '{"a": [' + "[" * 70 + "]" * 70 + "]}"]
 )
 NAMES = st.sampled_from(
-    "event arm upto value trained train_seconds loss_seconds worker attempt moves move_seconds "
-    "metrics saved config durable after sum format continues retried error".split()
+    [
+        "event",
+        "arm",
+        "upto",
+        "value",
+        "trained",
+        "train_seconds",
+        "loss_seconds",
+        "worker",
+        "attempt",
+        "moves",
+        "move_seconds",
+        "metrics",
+        "saved",
+        "config",
+        "durable",
+        "after",
+        "sum",
+        "format",
+        "continues",
+        "retried",
+        "error",
+    ]
 )
 
 

@@ -21,8 +21,8 @@ from lastarm.journal.header import metric_of
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import Curves, causes
-from lastarm.plain import clean, counted, printable, short
 from lastarm.policy import lowest
+from lastarm.texts import clean, counted, printable, short
 from lastarm.trainers import Config, Maximized, arm_seed
 from lastarm.trainers.metric import LOSS, Metric
 

@@ -20,9 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import ending
-from lastarm.plain import counted, finite, printable, readable
+from lastarm.plain import finite, readable
 from lastarm.policy import lowest
 from lastarm.result import Result
+from lastarm.texts import counted, printable
 from lastarm.trainers import Config
 from lastarm.trainers.metric import LOSS
 

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
-from lastarm.cli.options import json_option
 from lastarm.errors import InvalidArgument, KeyNotSafe
 from lastarm.events import Event, Opened
 from lastarm.journal import read
@@ -23,28 +21,17 @@ from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
 from lastarm.masking import is_masked, without_hashes
-from lastarm.plain import clean, counted
 from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
+from lastarm.texts import clean, counted
 from lastarm.trainers.metric import for_people
 
 MOST_METRICS = 10  # that have a column
 EVERY = 1.0  # seconds between two looks at a running search
 
 
-@click.command()
-@click.argument("journal", type=click.Path())
-@click.option("--watch", is_flag=True, help="Follow a running search until it ends.")
-@click.option(
-    "--top", type=int, default=10, show_default=True, metavar="N", help="Show the best N arms."
-)
-@json_option
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
-    """Show a search: its arms, its rungs and what it has spent.
-
-    The journal is only read: no state is loaded, nothing in it is executed, and its search may be
-    running meanwhile.
-    """
+    """Show a search: its arms, its rungs and what it has spent."""
     path = Path(journal)
     if as_json:
         if watch:

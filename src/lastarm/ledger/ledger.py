@@ -7,7 +7,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import isfinite
 from operator import itemgetter
 from typing import Any
 
