@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from lastarm.later import later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes a while to import
     from typing import Any
@@ -96,34 +98,52 @@ __all__ = [
     "search",
 ]
 
-# Where to look for a name when it is first asked for: NumPy and the rest take their time.
-_HOMES = (
-    "policies",
-    "events",
-    "policy",
-    "space",
-    "trainers",
+_MODULES = [
     "checkpoints",
+    "errors",
+    "events",
+    "loading",
+    "policies",
+    "policy",
+    "result",
     "runners",
     "samplers",
-    "result",
     "searching",
-    "loading",
+    "space",
+    "trainers",
+]
+
+# NumPy and the rest take their time, so that a name is loaded when it is first asked for.
+_name = later(
+    __name__,
+    {
+        "checkpoints": "Checkpoints",
+        "events": "Changed Closed Extended Failure Loss Opened Pull",
+        "loading": "load",
+        "policies": (
+            "ASHA EXP3 LUCB Doubling EnvelopeHalving ExponentialGap HorizonHalving "
+            "Hyperband LilUCB PricedHalving SuccessiveElimination SuccessiveHalving "
+            "SuccessiveRejects TimedHalving UniformAllocation"
+        ),
+        "policy": "Policy Rounds",
+        "result": "Result",
+        "runners": "Batched Processes Serial Simulated",
+        "samplers": "Forest Sampler",
+        "searching": "search",
+        "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
+        "trainers": (
+            "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"
+        ),
+    },
 )
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("lastarm")
-    if name in (*_HOMES, "errors"):
+    if name in _MODULES:
         return importlib.import_module(f"lastarm.{name}")
-    if name in __all__:
-        for home in _HOMES:
-            found = getattr(importlib.import_module(f"lastarm.{home}"), name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module 'lastarm' has no attribute {name!r}")
+    return _name(name)
 
 
 def __dir__() -> list[str]:

@@ -43,7 +43,7 @@ _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 class Known(msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=False):
-    """A whole line of a kind that is read at once. Whatever is unusual in it is left to `Other`."""
+    """A whole line as lastarm writes pulls and losses. One with anything unusual is an `Other`."""
 
     arm: int
     upto: int
