@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     __version__: str
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
+    from lastarm.front_door import search
     from lastarm.loading import load
     from lastarm.policies import (
         ASHA,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
     from lastarm.samplers import Forest, Sampler
-    from lastarm.searching import search
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
@@ -98,20 +98,9 @@ __all__ = [
     "search",
 ]
 
-_MODULES = [
-    "checkpoints",
-    "errors",
-    "events",
-    "loading",
-    "policies",
-    "policy",
-    "result",
-    "runners",
-    "samplers",
-    "searching",
-    "space",
-    "trainers",
-]
+# A module is there as soon as one of its names is, and these at once.
+_MODULES = {"checkpoints", "errors", "events", "loading", "policies", "policy", "result"}
+_MODULES |= {"runners", "samplers", "searching", "space", "trainers"}
 
 # NumPy and the rest take their time, so that a name is loaded when it is first asked for.
 _name = later(
@@ -119,6 +108,7 @@ _name = later(
     {
         "checkpoints": "Checkpoints",
         "events": "Changed Closed Extended Failure Loss Opened Pull",
+        "front_door": "search",
         "loading": "load",
         "policies": (
             "ASHA EXP3 LUCB Doubling EnvelopeHalving ExponentialGap HorizonHalving "
@@ -129,7 +119,6 @@ _name = later(
         "result": "Result",
         "runners": "Batched Processes Serial Simulated",
         "samplers": "Forest Sampler",
-        "searching": "search",
         "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
         "trainers": (
             "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"

@@ -136,7 +136,8 @@ def decode(line: bytes) -> Line | None:
     if line[-_SUM:] != f',"sum":"{checksum}"}}'.encode():
         return None
     try:
-        return _known(line)
+        known: PullLine | LossLine = _known(line)
+        return known
     except (msgspec.DecodeError, ValueError, RecursionError):
         return by_json(body, checksum)
 
