@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,7 +24,7 @@ from lastarm.events import Pull, Saved
 from lastarm.journal import Journal, lock
 from lastarm.journal import file as journal
 
-SEARCH = sys.modules["lastarm.searching"]  # the package's own name of that is the function
+SEARCH = importlib.import_module("lastarm.searching")
 
 
 @contextmanager

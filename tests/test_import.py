@@ -8,6 +8,7 @@ from importlib.metadata import version
 import pytest
 
 import lastarm
+from lastarm.cli.command import COMMANDS
 
 HEAVY = {"numpy", "numba", "scipy", "sklearn", "pandas", "rich", "click", "distributed", "ray"}
 HEAVY |= {"matplotlib", "optuna"}
@@ -87,10 +88,43 @@ def test_printing_a_result_needs_nothing_of_the_report() -> None:
     assert said.stdout == "\n"
 
 
-def test_searching_brings_no_more_than_numpy() -> None:
+def test_importing_search_and_a_policy_brings_nothing_heavy() -> None:
     code = (
         "import sys; from lastarm import SuccessiveHalving, search\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not HEAVY & set(said.stdout.split())
+
+
+def test_searching_brings_no_more_than_numpy() -> None:
+    code = (
+        "import sys; from lastarm import Configs, search\n"
+        "search(lambda config: (yield from [0.5] * 9), Configs([{}, {}]), arms=2, budget=4)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert HEAVY & set(said.stdout.split()) == {"numpy"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_brings_neither_numpy_nor_rich(command: str) -> None:
+    assert not HEAVY & brought_by(command, "--help") - {"click"}
+
+
+@pytest.mark.parametrize("words", ["--help", "-h", "--version", "", "tune --nope", "nope", "show"])
+def test_the_command_brings_neither_numpy_nor_rich_before_it_does_something(words: str) -> None:
+    assert not HEAVY & brought_by(*words.split()) - {"click"}
+
+
+def brought_by(*words: str) -> set[str]:
+    code = (
+        "import sys; from lastarm.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "finally: print('\\nbrought:', *{name.partition('.')[0] for name in sys.modules})"
+    )
+    command = [sys.executable, "-c", code, *words]
+    said = subprocess.run(command, check=False, capture_output=True, text=True)
+    brought = set(said.stdout.rpartition("brought:")[2].split())
+    assert "click" in brought
+    return brought

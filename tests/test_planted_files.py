@@ -330,13 +330,15 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def swapping(monkeypatch: pytest.MonkeyPatch, path: Path, instead: Path) -> None:
     """As soon as the first line of a journal is read, a link to another is in its place."""
 
+    event_of = lines.event_of
+
     def swap(fields: Any) -> Any:
         if not path.is_symlink():
             path.unlink()
             path.symlink_to(instead)
-        return lines.event_of(fields)
+        return event_of(fields)
 
-    monkeypatch.setattr(file, "event_of", swap)
+    monkeypatch.setattr(lines, "event_of", swap)
 
 
 def test_a_journal_that_is_swapped_while_it_is_read_is_judged_by_what_was_read(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from lastarm.later import later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes a while to import
     from typing import Any
@@ -11,6 +13,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     __version__: str
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
+    from lastarm.front_door import search
     from lastarm.loading import load
     from lastarm.policies import (
         ASHA,
@@ -33,7 +36,6 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
     from lastarm.samplers import Forest, Sampler
-    from lastarm.searching import search
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
@@ -96,34 +98,41 @@ __all__ = [
     "search",
 ]
 
-# Where to look for a name when it is first asked for: NumPy and the rest take their time.
-_HOMES = (
-    "policies",
-    "events",
-    "policy",
-    "space",
-    "trainers",
-    "checkpoints",
-    "runners",
-    "samplers",
-    "result",
-    "searching",
-    "loading",
+# A module is there as soon as one of its names is, and these at once.
+_MODULES = {"checkpoints", "errors", "events", "loading", "policies", "policy", "result"}
+_MODULES |= {"runners", "samplers", "searching", "space", "trainers"}
+
+# NumPy and the rest take their time, so that a name is loaded when it is first asked for.
+_name = later(
+    __name__,
+    {
+        "checkpoints": "Checkpoints",
+        "events": "Changed Closed Extended Failure Loss Opened Pull",
+        "front_door": "search",
+        "loading": "load",
+        "policies": (
+            "ASHA EXP3 LUCB Doubling EnvelopeHalving ExponentialGap HorizonHalving "
+            "Hyperband LilUCB PricedHalving SuccessiveElimination SuccessiveHalving "
+            "SuccessiveRejects TimedHalving UniformAllocation"
+        ),
+        "policy": "Policy Rounds",
+        "result": "Result",
+        "runners": "Batched Processes Serial Simulated",
+        "samplers": "Forest Sampler",
+        "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
+        "trainers": (
+            "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"
+        ),
+    },
 )
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("lastarm")
-    if name in (*_HOMES, "errors"):
+    if name in _MODULES:
         return importlib.import_module(f"lastarm.{name}")
-    if name in __all__:
-        for home in _HOMES:
-            found = getattr(importlib.import_module(f"lastarm.{home}"), name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module 'lastarm' has no attribute {name!r}")
+    return _name(name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Any value as plain data: the one place where values become texts, numbers and JSON.
+"""Any value as plain data: the one place where values become numbers and JSON.
 
 There is a form for each reader:
 
@@ -7,9 +7,7 @@ There is a form for each reader:
 - `described`: JSON for the header of a journal, which a person can read, and which is different
   for values that differ;
 - `readable` and `readable_metrics`: JSON for people, of settings and of what trainers tell;
-- `finite`: data without nan and ±inf, which JSON lacks; `renamed`: names that do not collide;
-- `printable`, `clean` and `short`: texts for a terminal, a page, a table or a label; `apart`,
-  `duration` and `counted`: numbers in words.
+- `finite`: data without nan and ±inf, which JSON lacks; `renamed`: names that do not collide.
 
 JSON has no nan and no ±inf. Where a number has to stay what it is, they are the texts "nan", "inf"
 and "-inf" (`number`).
@@ -35,7 +33,6 @@ import numpy as np
 from lastarm.arguments import as_float
 from lastarm.errors import InvalidArgument, MetricsTooLarge
 
-LONGEST = 1_000  # characters of a text that is shown
 MOST_ENTRIES = 1000  # of one list or dict in metrics: of a longer one, only its length is told
 MOST_IN_ALL, MOST_LEVELS, MOST_BYTES = 10_000, 16, 2**20  # of metrics as a whole
 
@@ -269,34 +266,6 @@ def any_repr(value: object) -> str:
         return f"a {type(value).__name__} that cannot be shown"
 
 
-def printable(text: str, keep: str = "") -> str:
-    r"""A text without characters that control a terminal or a page, except those in `keep`.
-
-    >>> printable("loss\x1b[31m\nof \u202earm 3", keep="\n")
-    'loss�[31m\nof �arm 3'
-    """
-    return "".join(sign if sign.isprintable() or sign in keep else "�" for sign in text)
-
-
-def short(value: Any) -> str:
-    """A value in at most 24 printable characters, for a table or a label.
-
-    >>> short(0.123456), short("a" * 30)
-    ('0.1235', 'aaaaaaaaaaaaaaaaaaaaaaa…')
-    """
-    return clean(f"{value:.4g}" if isinstance(value, float) else str(value), most=24)
-
-
-def clean(text: str, most: int = LONGEST, keep: str = "") -> str:
-    r"""A text of a journal that can be shown: printable, and of at most `most` characters.
-
-    >>> clean("an arm\nof " + 9 * "9", most=12)
-    'an arm�of 9…'
-    """
-    shown = printable(text[: most + 1], keep)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
-
-
 def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
     """The values by their names; one with a name that is taken has the prefix before it.
 
@@ -310,43 +279,6 @@ def renamed(prefix: str, values: Mapping[str, Any], taken: Collection[str]) -> d
             free = f"{prefix}_{free}"
         row[free] = value
     return row
-
-
-def apart(*numbers: float) -> list[str]:
-    """Numbers with six digits, as losses have everywhere, or with as many as tell them apart.
-
-    >>> apart(0.25, 1 / 3), apart(0.1000001, 0.1000002), apart(0.5, 0.5)
-    (['0.25', '0.333333'], ['0.1000001', '0.1000002'], ['0.5', '0.5'])
-    """
-    shown = [f"{number:.6g}" for number in numbers]
-    for digits in range(7, 18):
-        if len(set(shown)) == len(set(numbers)):
-            break
-        shown = [f"{number:.{digits}g}" for number in numbers]
-    return shown
-
-
-def duration(seconds: float) -> str:
-    """A time for people.
-
-    >>> duration(0.0421), duration(95), duration(7500)
-    ('0.042 s', '1 min 35 s', '2 h 5 min')
-    """
-    if not seconds >= 60:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-    minutes = round(seconds) // 60
-    if minutes < 60:
-        return f"{minutes} min {round(seconds) % 60} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "arm"), counted(2000, "arm")
-    ('1 arm', '2,000 arms')
-    """
-    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 # Functions, by what they do --------------------------------------------------------------------

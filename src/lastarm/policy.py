@@ -163,7 +163,8 @@ def ranking(losses: Mapping[int, float]) -> list[int]:
 
 def lowest(losses: Mapping[int, float]) -> int | None:
     """The arm with the lowest loss, if there is any; ties go to the lower arm number."""
-    return min(losses, key=lambda arm: (losses[arm], arm), default=None)
+    least = min(losses.values(), default=None)
+    return min((arm for arm, loss in losses.items() if loss == least), default=None)
 
 
 class NoHealthyArm(Exception):

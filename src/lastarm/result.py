@@ -20,9 +20,9 @@ from lastarm.events import Event, Failure, Opened, Pull
 from lastarm.journal.header import metric_of
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
-from lastarm.ledger.ledger import causes
-from lastarm.plain import clean, counted, printable, short
+from lastarm.ledger.ledger import Curves, causes
 from lastarm.policy import lowest
+from lastarm.texts import clean, counted, printable, short
 from lastarm.trainers import Config, Maximized, arm_seed
 from lastarm.trainers.metric import LOSS, Metric
 
@@ -96,7 +96,7 @@ class Result:
     """What the search took: pulls, observations, seconds."""
     digest: str
     """The answer in one string: the same for any order of finishing, workers and times."""
-    curves: Mapping[int, list[tuple[int, float]]] = field(repr=False)
+    curves: Curves = field(repr=False)
     """Arm → its observations in order, each (level, loss). A view, which makes a curve when it is
     asked for; `dict(result.curves)` is all of them."""
     failures: dict[int, Failure] = field(repr=False)
@@ -160,7 +160,7 @@ class Result:
         opened = next(begun, Opened(seed=0, policy={}, space={}, trainer={}))
         ledger = Ledger(events)
         out, closed, found = ledger.causes(), ledger.closed, None
-        latest = {arm: curve[-1] for arm, curve in ledger.curves.items() if arm not in out}
+        latest = {arm: at for arm, at in ledger.curves.latest().items() if arm not in out}
         if closed and closed.arm in latest and closed.upto in dict(ledger.curves[closed.arm]):
             found = Pull(closed.arm, closed.upto)
         else:
@@ -366,8 +366,7 @@ class Result:
         """Where each arm that was pulled stands, by the number of the arm."""
         found = {
             arm: Standing(arm, level, loss if isfinite(loss) else inf, "")
-            for arm, curve in self.curves.items()
-            for level, loss in curve[-1:]
+            for arm, (level, loss) in self.curves.latest().items()
         }
         for arm, failure in self.failures.items():
             found[arm] = Standing(arm, failure.pull.upto, inf, failure.error)

@@ -34,14 +34,14 @@ from lastarm.errors import (
     TemporaryNotWritten,
     WorkersNotStarted,
 )
-from lastarm.plain import printable
+from lastarm.texts import printable
 
 COMMANDS = ("demo", "export", "plan", "replay", "report", "reproduce", "resume", "show", "tune")
 READER_GONE = 141  # as if SIGPIPE had ended it
 
 
 class Commands(click.Group):
-    """Subcommands that are imported when they are called: each is in a file of its own name."""
+    """Subcommands whose words are imported when they are needed, each from its own file."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the help."""
@@ -51,7 +51,7 @@ class Commands(click.Group):
         """The subcommand of that name, if there is one."""
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"lastarm.cli.{cmd_name}"), cmd_name)
+        found: click.Command = getattr(import_module(f"lastarm.cli.words.{cmd_name}"), cmd_name)
         return found
 
 
@@ -60,11 +60,8 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 99},
 )
 @click.version_option(package_name="lastarm")
-@click.pass_obj
-def lastarm(signals: Signals | None) -> None:
+def lastarm() -> None:
     """Find the best of many hyperparameter settings without training them all."""
-    if signals:  # the subcommand is loaded now
-        signals.interrupt()
 
 
 def run(arguments: Sequence[str] | None, signals: Signals | None = None) -> int:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
 from lastarm.arguments import whole_number
 from lastarm.cli import display
-from lastarm.cli.options import json_option, seed_option
 from lastarm.data import digits
+from lastarm.front_door import search
 from lastarm.policies import SuccessiveHalving, UniformAllocation
 from lastarm.result import Result
-from lastarm.searching import search
 from lastarm.space import Integer, LogUniform, Uniform
 from lastarm.trainers import Config
 
@@ -33,16 +31,8 @@ SPACE = {
 }
 
 
-@click.command()
-@seed_option
-@json_option
 def demo(seed: Any, as_json: bool) -> int:
-    """Tune a small network on handwritten digits.
-
-    There are 64 settings of learning rate, momentum, weight decay, width, batch size and initial
-    scale. A pull is one pass over the training data. Successive Halving and uniform allocation get
-    768 passes each. The demo takes some seconds and needs nothing but lastarm.
-    """
+    """Tune a small network on handwritten digits."""
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     trainer = DigitsNetwork(seed)
     results: dict[str, Result] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
 from statistics import median
@@ -19,8 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import ending
-from lastarm.plain import counted, finite, printable, readable
+from lastarm.plain import finite, readable
+from lastarm.policy import lowest
 from lastarm.result import Result
+from lastarm.texts import counted, printable
 from lastarm.trainers import Config
 from lastarm.trainers.metric import LOSS
 
@@ -84,10 +87,10 @@ def side_by_side(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 
 def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
     """What was seen at each level; `number` gives the number by which the user knows an arm."""
-    levels: dict[int, dict[int, float]] = {}
+    levels: defaultdict[int, dict[int, float]] = defaultdict(dict)
     for arm, curve in result.curves.items():
         for upto, loss in curve:
-            levels.setdefault(upto, {})[arm] = loss
+            levels[upto][arm] = loss
 
     metric = result.metric
     figures = (metric.best, "of arm", "median loss" if metric == LOSS else "median")
@@ -99,7 +102,7 @@ def rungs(result: Result, number: Callable[[int], int] = int) -> Group:
                 rows.append(("…",) * 6)
             continue
         finite = {arm: loss for arm, loss in losses.items() if isfinite(loss)}
-        best = min(finite, key=lambda arm: (finite[arm], arm), default=None)
+        best = lowest(finite)
         rows.append(
             (
                 f"{upto:,}",

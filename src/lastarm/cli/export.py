@@ -5,39 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.markup import escape
 
 from lastarm.cli import display
-from lastarm.cli.options import whole_option
 from lastarm.errors import InvalidArgument
 from lastarm.journal import read
 from lastarm.report.exports import tables
 from lastarm.result import Result
 
-EXAMPLES = """\b
-lastarm export tune.jsonl -o arms.csv
-lastarm export tune.jsonl -o events.csv
-lastarm export tune.jsonl --optuna sqlite:///study.db --name tune
-"""
 
-
-@click.command(epilog=EXAMPLES)
-@click.argument("journal", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write CSV there.")
-@click.option(
-    "--format",
-    "rows",
-    type=click.Choice(["arms", "events"]),
-    help="A row for each arm, or for each event. [default: events for a FILE that ends in "
-    "events.csv, arms for any other .csv]",
-)
-@click.option("--optuna", metavar="URL", help="Write an Optuna study there: sqlite:///study.db.")
-@click.option("--name", help="The name of the study. [default: the journal's name]")
-@whole_option(
-    "--level",
-    help="Make trials COMPLETE with their loss after N pulls, so that Optuna compares them all.",
-)
 def export(
     journal: str,
     output: str | None,
@@ -46,10 +22,7 @@ def export(
     name: str | None,
     level: Any,
 ) -> None:
-    """Export a search as CSV, or as an Optuna study.
-
-    The journal is only read: nothing in it is executed, and its search may be running meanwhile.
-    """
+    """Export a search as CSV, or as an Optuna study."""
     if output is None and optuna is None:
         raise InvalidArgument(
             "no output is given. Use -o FILE for CSV, or --optuna URL for a study."

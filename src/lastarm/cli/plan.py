@@ -7,10 +7,8 @@ from datetime import timedelta
 from math import inf
 from typing import Any
 
-import click
-
 from lastarm.cli import display
-from lastarm.cli.options import by_options, policy_options, seconds_option, whole_option
+from lastarm.cli.options import by_options
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
 from lastarm.policies.parts.budgeted import Budgeted
@@ -20,12 +18,6 @@ from lastarm.theory import tolerated_settling
 from lastarm.theory.forecast import forecast
 
 
-@click.command()
-@whole_option("--arms", help="How many settings to choose from.")
-@whole_option("--workers", help="Say how long N workers would take.")
-@seconds_option("--seconds-per-pull", help="How long a pull takes. [default: 1]")
-@seconds_option("--seconds-per-look", help="How long looking at a loss takes. [default: 0]")
-@policy_options
 def plan(
     workers: Any,
     seconds_per_pull: Any,
@@ -34,20 +26,7 @@ def plan(
     as_json: bool,
     **numbers: Any,
 ) -> None:
-    """Show what a search will spend before it begins.
-
-    For successive-halving it also shows, for each rank, how soon losses have to settle so that the
-    best arm is sure to win with this budget (Theorem 1 of the paper, solved for the losses). A
-    policy that decides by the losses it sees has no plan, only bounds. For hyperband, arms and
-    budget may be left out: then they are those of all its brackets.
-
-    With --workers or --seconds-per-pull, the policy is played on simulated workers, and the plan
-    says how long that takes and how much of the time they work.
-
-    \b
-    lastarm plan --arms 10 --budget 1000
-    lastarm plan --arms 64 --budget 4096 --workers 16 --seconds-per-pull 3
-    """  # noqa: D301 (click takes the mark for a paragraph that stays as it is)
+    """Show what a search will spend before it begins."""
     chosen, _ = by_options(policy, numbers)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}

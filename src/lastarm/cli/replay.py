@@ -7,22 +7,21 @@ from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 from rich.markup import escape
 
 from lastarm.arguments import rational, whole_number
 from lastarm.cli import display
-from lastarm.cli.options import by_options, fresh_option, policy_options, seed_option, whole_option
+from lastarm.cli.options import by_options
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
+from lastarm.front_door import search
 from lastarm.policies import POLICIES
 from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
 from lastarm.runners import Arms, Serial
-from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.theory import Truth, audit, ends_lower
 from lastarm.trainers import RecordedCurves
@@ -32,21 +31,6 @@ GROUP = 256  # recorded pulls take no time, so that this many share one wait for
 MOST_SHOWN = 10
 
 
-@click.command()
-@click.argument("file")
-@policy_options
-@whole_option("--arms", help="Draw N rows by --seed. [default: all of them]")
-@seed_option
-@click.option("--compare", "all_policies", is_flag=True, help="Play all policies; one table.")
-@click.option("--audit", "with_audit", is_flag=True, help="Say how close each elimination was.")
-@click.option("--journal", type=click.Path(), help="Keep a journal, to resume after a crash.")
-@fresh_option
-@click.option(
-    "--seconds-per-pull",
-    type=float,
-    default=0.0,
-    help="Let a pull take time, to watch a search, stop it and resume it.",
-)
 def replay(
     file: str,
     policy: str | None,
@@ -60,19 +44,7 @@ def replay(
     seconds_per_pull: float,
     **options: Any,
 ) -> int:
-    """Play a policy on recorded learning curves.
-
-    FILE is a table of losses: an .npz file with `losses[arm, step]`, or a .csv file with one row
-    for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
-    is. The arm in the answer is the row of the file, counted from 0. (asha begins rows in an order
-    drawn by --seed, and hyperband draws them, so that the file's order does not matter.)
-    timed-halving is told that a pull takes one second and a look no time; with --compare, a look
-    takes as long as --look-cost pulls.
-
-    With --journal, run the same command again to resume a search that was killed or stopped.
-
-    Example: lastarm replay curves.npz --budget 2000 --journal search.jsonl
-    """
+    """Play a policy on recorded learning curves."""
     table = CurveTable(file, arms, seed, seconds_per_pull)
     if all_policies:
         if journal or with_audit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 from rich.markup import escape
 
 from lastarm.cli import display
@@ -15,28 +14,8 @@ from lastarm.report.page.html import chart_library, write_report
 from lastarm.result import Result
 
 
-@click.command()
-@click.argument("journal", type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="report.html",
-    show_default=True,
-    metavar="FILE",
-    help="The page to write. An earlier report there is replaced, any other file is not.",
-)
 def report(journal: str, output: str) -> None:
-    """Write a search as one page of HTML.
-
-    The page shows the answer and what it cost, every learning curve, the rungs, the settings
-    against the loss, failures, and how safe the eliminations were. Pick an arm to read its story.
-    The page is one file for any browser, and needs no network and no server.
-
-    The journal is only read: nothing in it is executed, and its search may be running meanwhile.
-
-    Example: lastarm report search.jsonl -o report.html
-    """
+    """Write a search as one page of HTML."""
     path = Path(journal)
     running, events = is_held(path), read(path)
     result = Result.of(events, journal=journal)

@@ -9,59 +9,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lastarm.arguments import whole_number
 from lastarm.cli import display
-from lastarm.cli.options import seed_option, whole_option
+from lastarm.cli.words.reproduce import PARTS
 from lastarm.errors import InvalidArgument, JournalError
 from lastarm.papers.jamieson2015 import page
 from lastarm.papers.jamieson2015.page import Part, Settings, Stopped
 
 PAPER = "lastarm.papers.jamieson2015"
-PARTS = {
-    "traces": ["traces.traces"],
-    "ridge": ["comparisons.ridge"],
-    "svm": ["comparisons.svm", "comparisons.svm_together"],
-    "completion": ["comparisons.completion"],
-    "table1": ["table1.table1"],
-    "theorems": [
-        "theorems.budgets_needed",
-        "theorems.adversary_at_work",
-        "theorems.doubling_trick",
-    ],
-    "subsets": ["examples.subsets", "examples.linear_svm"],
-}  # in the order of the page, with the functions of each
 
 
-@click.command()
-@click.argument("part", type=click.Choice([*PARTS, "all"]))
-@whole_option(
-    "--trials",
-    help="How often ridge, svm, completion and subsets are repeated. [default: as in the paper]",
-)
-@click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
-@click.option(
-    "--data",
-    metavar="PATH",
-    help="Data to use instead of the built-in: a file (.npz with X and y, .csv, ratings), or "
-    "year-prediction-msd or movielens-100k, which are downloaded. Not for all.",
-)
-@whole_option(
-    "--workers",
-    default=1,
-    show_default=True,
-    help="How many trials of ridge, svm and completion run at a time, each in a process.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where results go, and the journals to resume from. [default: jamieson2015, or "
-    "jamieson2015-quick]",
-)
-@seed_option
 def reproduce(
     part: str,
     trials: Any,
@@ -71,21 +31,7 @@ def reproduce(
     out: Path | None,
     seed: Any,
 ) -> int:
-    """Run the paper's experiments again, and check its claims.
-
-    \b
-    traces      figure 1: validation errors of many kernel SVMs
-    ridge       section 5.1: ridge regression, seven policies
-    svm         section 5.2: kernel SVM
-    completion  section 5.3: matrix completion
-    table1      how many losses each policy observes
-    theorems    budgets that suffice, the adversary, the doubling trick
-    subsets     examples 1 and 4: feature subsets, linear SVM
-    all         all of these, on built-in data
-
-    Numbers are written to OUT as CSV, figures as PNG and SVG, and the result of each claim to the
-    page OUT/README.md. Searches have journals: the same command continues where it was stopped.
-    """  # noqa: D301 (click keeps the lines of a paragraph that begins with this mark)
+    """Run the paper's experiments again, and check its claims."""
     if part == "all" and data is not None:
         raise InvalidArgument(
             f"--data {data} is for one experiment, not for all. Name the experiment, such as "

@@ -11,9 +11,8 @@ import click
 from rich.markup import escape
 
 from lastarm.cli import display
-from lastarm.cli.options import json_option, trust_states_option, whole_option
-from lastarm.cli.replay import replay
-from lastarm.cli.tune import tune
+from lastarm.cli.words.replay import replay
+from lastarm.cli.words.tune import tune
 from lastarm.errors import InvalidArgument, JournalLocked
 from lastarm.events import Opened
 from lastarm.journal.file import find
@@ -27,19 +26,6 @@ from lastarm.report.next_steps import begun_by_command
 COMMANDS: dict[str, click.Command] = {"tune": tune, "replay": replay}
 
 
-@click.command()
-@click.argument("journal", type=click.Path())
-@whole_option(
-    "--budget",
-    metavar="TOTAL",
-    help="Extend the search, also if it has ended, to TOTAL pulls in all.",
-)
-@click.option("--output", type=click.Path(), help="Write the winner there, and to no other place.")
-@json_option
-@click.option(
-    "--trust", is_flag=True, help="Run the command even if others may have written the journal."
-)
-@trust_states_option
 def resume(
     journal: str,
     budget: Any,
@@ -48,19 +34,7 @@ def resume(
     trust: bool,
     trust_states: bool,
 ) -> int:
-    """Resume or extend a search.
-
-    The command in the journal is run again, and continues where it stopped. With a larger --budget
-    the search is extended: every arm is trained further from where it is, and nothing is trained
-    twice.
-
-    The command is shown first, and run in the folder where it was given. Because it is executed,
-    the journal must have the seal of your own searches, be your file, and be closed to others.
-    Otherwise you are asked, or it is refused where no terminal is. For a search that was begun in
-    Python, it says how to resume it instead. The exit code is then 2, because nothing was resumed,
-    unless there was nothing left to do. A command with a password or the like, which the journal
-    does not hold, is shown and not run; the exit code is 2.
-    """
+    """Resume or extend a search."""
     path = Path(os.path.realpath(journal))
     events, ours = find(path)
     opened, ledger = events[0], Ledger(events)

@@ -7,52 +7,44 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from lastarm.cli import display
-from lastarm.cli.options import json_option
 from lastarm.errors import InvalidArgument, KeyNotSafe
 from lastarm.events import Event, Opened
 from lastarm.journal import read
+from lastarm.journal.file import no_collection
 from lastarm.journal.lock import is_held
 from lastarm.journal.seals import SealRule, Seals
 from lastarm.journal.secret import own_secret
 from lastarm.masking import is_masked, without_hashes
-from lastarm.plain import clean, counted
 from lastarm.report.next_steps import begun_by_command, next_steps
 from lastarm.result import MOST_LOOKED_AT, MOST_SETTINGS, MOST_SIGNS, Result
+from lastarm.texts import clean, counted
 from lastarm.trainers.metric import for_people
 
 MOST_METRICS = 10  # that have a column
 EVERY = 1.0  # seconds between two looks at a running search
 
 
-@click.command()
-@click.argument("journal", type=click.Path())
-@click.option("--watch", is_flag=True, help="Follow a running search until it ends.")
-@click.option(
-    "--top", type=int, default=10, show_default=True, metavar="N", help="Show the best N arms."
-)
-@json_option
 def show(journal: str, watch: bool, top: int, as_json: bool) -> None:
-    """Show a search: its arms, its rungs and what it has spent.
-
-    The journal is only read: no state is loaded, nothing in it is executed, and its search may be
-    running meanwhile.
-    """
+    """Show a search: its arms, its rungs and what it has spent."""
     path = Path(journal)
     if as_json:
         if watch:
             rule = "it cannot be used with --watch"
             raise InvalidArgument.of("--json", True, rule, "Leave one of the two out")
-        display.print_json(_as_json(path, read(path)))
-    elif not watch or not display.console.is_terminal:
-        for events in _followed(path) if watch else [read(path)]:
-            display.console.print(_page(path, events, top, watched=watch))
+        with no_collection():
+            display.print_json(_as_json(path, read(path)))
+    elif not watch:
+        with no_collection():
+            display.console.print(_page(path, read(path), top, watched=False))
+    elif not display.console.is_terminal:
+        for events in _followed(path):
+            display.console.print(_page(path, events, top, watched=True))
     else:
         with Live(console=display.console, auto_refresh=False) as live:
             for events in _followed(path):
@@ -182,10 +174,12 @@ def _seals(opened: Opened, events: list[Event]) -> dict[str, Any]:
 
 
 def _arms(result: Result, top: int) -> list[Table]:
-    ranked = sorted(
-        (arm for arm in result.curves if arm not in result.failures),
-        key=lambda arm: (arm != result.arm, -result.curves[arm][-1][0], result.curves[arm][-1][1]),
-    )
+    standing = {
+        arm: (arm != result.arm, -level, loss)
+        for arm, (level, loss) in result.curves.latest().items()
+        if arm not in result.failures
+    }
+    ranked = sorted(standing, key=standing.__getitem__)
     best, some = ranked[:top], ranked[:MOST_LOOKED_AT]  # others may have other settings
     every = list(dict.fromkeys(name for arm in some for name in result.configs[arm]))
     names = every[:MOST_SETTINGS]

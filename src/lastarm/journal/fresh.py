@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lastarm.errors import JournalNotWritten
 from lastarm.journal.disk import Folder, sync_folder
-from lastarm.journal.lines import decode
+from lastarm.journal.lines import Other, decode
 from lastarm.journal.lock import held
 
 
@@ -48,7 +48,7 @@ def _is_journal(path: Path) -> bool:
             line = decode(file.readline().rstrip(b"\n"))
     except OSError:
         return False
-    return line is not None and line.fields.get("event") == "opened"
+    return isinstance(line, Other) and line.fields.get("event") == "opened"
 
 
 def _reserved(

@@ -15,7 +15,7 @@ from typing import Any
 
 from lastarm.errors import OtherSearch, OtherSecret, OtherVersion
 from lastarm.events import Changed, Event, Extended, Opened
-from lastarm.journal.lines import decode, encode, event_of
+from lastarm.journal.lines import decode, encode
 from lastarm.masking import is_masked, is_same, masked_words, without_hashes
 from lastarm.plain import CODE, fingerprint
 from lastarm.policy import Policy, describe
@@ -189,7 +189,7 @@ def _as_read(opened: Opened) -> Opened:
     """A header as a journal gives it back: tuples are lists there, for example."""
     line = decode(encode(opened, durable=0, after="")[0].rstrip(b"\n"))
     assert line is not None, "what was encoded can be decoded"
-    return header_of([event_of(line.fields)])
+    return header_of([line.event()])
 
 
 def _identity(opened: Opened) -> dict[str, Any]:

@@ -6,14 +6,22 @@
 them. `durable` is the number of lines that were known to be on the disk when this one was written.
 Numbers read back bit for bit. JSON has no nan and no ±inf, so these are strings. Nothing in a line
 is ever executed or unpickled.
+
+Almost all lines are of pulls and losses as lastarm writes them. They are read by a decoder that
+knows their fields, which takes a quarter of the time of `json`. Any line that it does not take is
+read by `json` and `event_of`, which say what a line means.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from hashlib import blake2b
 from operator import index
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from lastarm.events import (
     Changed,
@@ -34,13 +42,82 @@ FORMAT = 1
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-class Line(NamedTuple):
-    """A line that was read and found whole."""
+class Known(msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=False):
+    """A whole line as lastarm writes pulls and losses. One with anything unusual is an `Other`."""
+
+    arm: int
+    upto: int
+    durable: int
+    after: str
+    sum: str
+
+
+class PullLine(Known, tag="pull"):
+    """A pull."""
+
+    config: dict[str, Any] | UnsetType = UNSET
+
+    def event(self) -> Pull:
+        """The pull."""
+        return Pull(self.arm, self.upto, None if self.config is UNSET else self.config)
+
+
+class SavedFields(NamedTuple):
+    """How a state is written in the line of a loss."""
+
+    digest: str
+    size: int
+    seal: str = ""
+
+
+class LossLine(Known, tag="loss", kw_only=True):
+    """A loss."""
+
+    value: float | str
+    trained: int
+    train_seconds: float
+    loss_seconds: float
+    worker: str
+    attempt: int
+    moves: int = 0
+    move_seconds: float = 0.0
+    metrics: dict[str, Any] | UnsetType = UNSET
+    saved: SavedFields | UnsetType = UNSET
+
+    def event(self) -> Loss:
+        """The loss."""
+        work = Work(
+            self.trained,
+            self.train_seconds,
+            self.loss_seconds,
+            sys.intern(self.worker),  # there are few names, and many losses
+            self.attempt,
+            self.moves,
+            self.move_seconds,
+        )
+        metrics = None if self.metrics is UNSET else self.metrics
+        saved = None if self.saved is UNSET else Saved(*self.saved)
+        value = float(self.value)
+        return Loss(Pull(self.arm, self.upto), value, work, metrics, saved)
+
+
+class Other(NamedTuple):
+    """Any other whole line: what is written in it, which may be no event."""
 
     fields: dict[str, Any]
     durable: int
     after: str
     sum: str
+
+    def event(self) -> Event:
+        """As `event_of`."""
+        return event_of(self.fields)
+
+
+Line = PullLine | LossLine | Other
+
+_known = msgspec.json.Decoder(PullLine | LossLine).decode
+_SUM = len(',"sum":"0123456789abcdef"}')
 
 
 def encode(event: Event, durable: int, after: str) -> tuple[bytes, str]:
@@ -54,13 +131,22 @@ def encode(event: Event, durable: int, after: str) -> tuple[bytes, str]:
 
 def decode(line: bytes) -> Line | None:
     """The line without its newline, or None if it is not what was written."""
-    body, separator, tail = line.rpartition(b',"sum":"')
+    body = line[:-_SUM]
     checksum = blake2b(body, digest_size=8).hexdigest()
-    if not separator or tail != checksum.encode() + b'"}':
+    if line[-_SUM:] != f',"sum":"{checksum}"}}'.encode():
         return None
     try:
+        known: PullLine | LossLine = _known(line)
+        return known
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return by_json(body, checksum)
+
+
+def by_json(body: bytes, checksum: str) -> Other | None:
+    """A line that is not as lastarm writes pulls and losses; None if it is of no use at all."""
+    try:
         fields = json.loads(body + b"}")
-        return Line(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
+        return Other(fields, int(fields.pop("durable")), str(fields.pop("after")), checksum)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None  # whole, but not written by lastarm
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import isfinite
+from operator import itemgetter
 from typing import Any
 
 from lastarm.arguments import MOST
@@ -119,7 +120,8 @@ class Curves(Mapping[int, list[tuple[int, float]]]):
 
     def add(self, arm: int, level: int, loss: float) -> None:
         """Add an observation."""
-        reserve(self._latest, arm, 0)
+        if arm >= len(self._latest):
+            reserve(self._latest, arm, 0)
         before = self._latest[arm]
         if not before:
             self._arms.append(arm)
@@ -128,14 +130,21 @@ class Curves(Mapping[int, list[tuple[int, float]]]):
         self._before.append(before)
         self._latest[arm] = len(self._losses)
 
+    def latest(self) -> dict[int, tuple[int, float]]:
+        """Arm → the last of its observations."""
+        levels, losses, latest = self._levels, self._losses, self._latest
+        return {arm: (levels[at], losses[at]) for arm in self._arms for at in [latest[arm] - 1]}
+
     def __getitem__(self, arm: int) -> list[tuple[int, float]]:
         if arm not in self:
             raise KeyError(arm)
+        levels, losses, before = self._levels, self._losses, self._before
         curve, at = [], self._latest[arm]
         while at:
-            curve.append((self._levels[at - 1], self._losses[at - 1]))
-            at = self._before[at - 1]
-        return curve[::-1]
+            curve.append((levels[at - 1], losses[at - 1]))
+            at = before[at - 1]
+        curve.reverse()
+        return curve
 
     def __contains__(self, arm: object) -> bool:
         return isinstance(arm, int) and 0 <= arm < len(self._latest) and self._latest[arm] > 0
@@ -194,7 +203,8 @@ class Ledger:
     def add(self, event: Event) -> None:
         """Account for one event."""
         match event:
-            case Pull(arm, upto):
+            case Pull():
+                arm, upto = event.arm, event.upto
                 self._reserve(arm, upto)
                 if arm in self._in_flight:  # a crash; how much of it was done is not known
                     self._trained[arm] = self._trained.get(arm, 0) + self._price(arm, upto)
@@ -234,27 +244,28 @@ class Ledger:
 
     def _add_work(self, event: Loss | Failure) -> None:
         (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent
-        rung = self.rungs[upto]
+        rung, trained, worker = self.rungs[upto], work.trained, work.worker
         self._in_flight.discard(arm)
-        self._trained[arm] = self._trained.get(arm, 0) + work.trained
+        trained += self._trained.pop(arm, 0)
         for total in (spent, rung):
             total.train_seconds += work.train_seconds
             total.loss_seconds += work.loss_seconds
         spent.moves += work.moves
         spent.move_seconds += work.move_seconds
-        spent.switches += self._arm_of.get(work.worker, arm) != arm
-        self._arm_of[work.worker] = arm
+        spent.switches += self._arm_of.get(worker, arm) != arm
+        self._arm_of[worker] = arm
         if isinstance(event, Failure) and event.retried:
+            self._trained[arm] = trained
             return
-        spent.repeated += max(0, self._trained.pop(arm) - self._price(arm, upto))
+        spent.repeated += max(0, trained - self._price(arm, upto))
         self._level[arm] = upto
         rung.arms += 1
         if isinstance(event, Loss):
             spent.observations += 1
-            lowest = self.best_so_far[-1][1] if self.best_so_far else inf
-            if event.value < lowest and isfinite(event.value):
-                self.best_so_far.append((spent.pulls, event.value))
-            self.curves.add(arm, upto, event.value)
+            value, best = event.value, self.best_so_far
+            if isfinite(value) and (not best or value < best[-1][1]):
+                best.append((spent.pulls, value))
+            self.curves.add(arm, upto, value)
             if event.metrics:
                 self.metrics.setdefault(arm, {})[upto] = event.metrics
         else:
@@ -298,20 +309,20 @@ class Ledger:
         It is the sha256 of all (arm, level, loss in hex), sorted, and the recommendation.
         """
         answer = hashlib.sha256()
+        by_level = itemgetter(0)
         for arm in sorted(self.curves):
-            for upto, loss in sorted(self.curves[arm], key=lambda point: point[0]):
-                answer.update(f"{arm} {upto} {loss.hex()}\n".encode())
+            points = sorted(self.curves[arm], key=by_level)
+            text = "".join([f"{arm} {upto} {loss.hex()}\n" for upto, loss in points])
+            answer.update(text.encode())
         answer.update(f"recommendation {recommendation}\n".encode())
         return answer.hexdigest()
 
 
-def causes(
-    curves: Mapping[int, Sequence[tuple[int, float]]], failures: Mapping[int, Failure]
-) -> dict[int, str]:
+def causes(curves: Curves, failures: Mapping[int, Failure]) -> dict[int, str]:
     """Why each arm that is out of the race is out: its error, or that its loss diverged."""
     diverged = {
-        arm: f"its loss became {curve[-1][1]}"
-        for arm, curve in curves.items()
-        if not isfinite(curve[-1][1])
+        arm: f"its loss became {loss}"
+        for arm, (_, loss) in curves.latest().items()
+        if not isfinite(loss)
     }
     return diverged | {arm: failure.error for arm, failure in failures.items()}

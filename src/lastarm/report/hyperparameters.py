@@ -14,8 +14,9 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from lastarm.arguments import as_float
-from lastarm.plain import clean, readable
+from lastarm.plain import readable
 from lastarm.report.axes import HUGE, TINY
+from lastarm.texts import clean
 
 EXACT = 2**53  # whole numbers up to here are floats, too
 WIDE = 1000  # numbers that lie further apart than this, as a ratio, are drawn on a log scale

@@ -8,11 +8,11 @@ from typing import Any
 
 from lastarm.events import Opened
 from lastarm.masking import is_masked, without_hashes
-from lastarm.plain import clean
 from lastarm.policies import POLICIES
 from lastarm.policies.named import from_header
 from lastarm.policy import Extendable, has_restarts
 from lastarm.result import Result
+from lastarm.texts import clean
 
 RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
 

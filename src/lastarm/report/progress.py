@@ -17,10 +17,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.plain import counted, printable
 from lastarm.policies import TimedHalving
 from lastarm.policy import Policy
 from lastarm.report.notebook import below_the_cell, in_notebook
+from lastarm.texts import counted, printable
 from lastarm.trainers import Config
 from lastarm.trainers.metric import LOSS, Metric
 

@@ -10,13 +10,17 @@ file: `serial`, `batched`, `simulated`, `processes`. One on an engine of others 
 What to pull is not decided here: that is up to the policies.
 """
 
-from lastarm.runners.batched import Batched
-from lastarm.runners.choose import AnyRunner, chosen_runner
-from lastarm.runners.processes import Processes
-from lastarm.runners.protocol import Arms, MakeRunner, Runner
-from lastarm.runners.serial import Serial
-from lastarm.runners.simulated import Simulated
-from lastarm.runners.turns import ATTEMPTS_OF_LOST, Turns
+from lastarm.later import later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lastarm.runners.batched import Batched
+    from lastarm.runners.choose import AnyRunner, chosen_runner
+    from lastarm.runners.processes import Processes
+    from lastarm.runners.protocol import Arms, MakeRunner, Runner
+    from lastarm.runners.serial import Serial
+    from lastarm.runners.simulated import Simulated
+    from lastarm.runners.turns import ATTEMPTS_OF_LOST, Turns
 
 __all__ = [
     "ATTEMPTS_OF_LOST",
@@ -31,3 +35,16 @@ __all__ = [
     "Turns",
     "chosen_runner",
 ]
+
+__getattr__ = later(
+    __name__,
+    {
+        "batched": "Batched",
+        "choose": "AnyRunner chosen_runner",
+        "processes": "Processes",
+        "protocol": "Arms MakeRunner Runner",
+        "serial": "Serial",
+        "simulated": "Simulated",
+        "turns": "ATTEMPTS_OF_LOST Turns",
+    },
+)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal, Union, cast
 
 from lastarm.arguments import did_you_mean, whole_number
 from lastarm.errors import InvalidArgument
-from lastarm.runners.batched import Batched
-from lastarm.runners.processes import Processes
 from lastarm.runners.protocol import MakeRunner
 from lastarm.runners.serial import Serial
 
@@ -47,9 +45,10 @@ def chosen_runner(
         runner, workers = ("processes", workers or 1) if apart else (alone, None)
     if runner == "processes":
         workers = workers or os.cpu_count() or 1
-        return partial(Processes, workers=workers, pull_seconds=pull_seconds)
+        made = importlib.import_module("lastarm.runners.processes").Processes  # all take time
+        return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
     if runner == "ray":
-        made = importlib.import_module("lastarm.runners.ray").Ray  # an engine takes time to import
+        made = importlib.import_module("lastarm.runners.ray").Ray
         return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
     if type(runner).__module__.partition(".")[0] == "distributed":
         if workers is not None:
@@ -64,7 +63,7 @@ def chosen_runner(
     if runner == "serial":
         return Serial
     if runner == "batched":
-        return Batched
+        return cast(MakeRunner, importlib.import_module("lastarm.runners.batched").Batched)
     if callable(runner):
         return runner
     names = ["serial", "processes", "batched", "ray"]

@@ -5,10 +5,19 @@
 arms. Drawing configs at random belongs to `lastarm.space`.
 """
 
-from lastarm.samplers.forest import Forest
-from lastarm.samplers.protocol import Sampler, Seen
-from lastarm.samplers.sampled_policy import SampledPolicy
+from lastarm.later import later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lastarm.samplers.forest import Forest
+    from lastarm.samplers.protocol import Sampler, Seen
+    from lastarm.samplers.sampled_policy import SampledPolicy
 
 __all__ = ["SAMPLERS", "Forest", "SampledPolicy", "Sampler", "Seen"]
 
-SAMPLERS: dict[str, type[Sampler]] = {"forest": Forest}
+SAMPLERS = {"forest": "Forest"}  # the command lists them, and loads the one that is asked for
+
+__getattr__ = later(
+    __name__,
+    {"forest": "Forest", "protocol": "Sampler Seen", "sampled_policy": "SampledPolicy"},
+)

@@ -37,6 +37,7 @@ from lastarm.errors import (
     OtherSearch,
 )
 from lastarm.events import Event, Failure, Loss, Opened
+from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.policies import TimedHalving
 from lastarm.policies.named import Chosen, choose
@@ -44,7 +45,6 @@ from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
-from lastarm.searching import search
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, names, size

@@ -6,15 +6,19 @@ scikit-learn. Training many arms in one step belongs to `lastarm.batched`; where
 trained belongs to `lastarm.runners`. How people read a loss, by its name and sign, is `metric.py`.
 """
 
-from lastarm.trainers.any_trainer import AnyTrainer, as_trainer
-from lastarm.trainers.functions import Functions
-from lastarm.trainers.generators import Generated
-from lastarm.trainers.losses import as_loss, loss_in, observation
-from lastarm.trainers.maximized import Maximized
-from lastarm.trainers.programs import Program
-from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues
-from lastarm.trainers.recorded import RecordedCurves
-from lastarm.trainers.stochastic import RunningMean, RunningMinimum
+from lastarm.later import later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lastarm.trainers.any_trainer import AnyTrainer, as_trainer
+    from lastarm.trainers.functions import Functions
+    from lastarm.trainers.generators import Generated
+    from lastarm.trainers.losses import as_loss, loss_in, observation
+    from lastarm.trainers.maximized import Maximized
+    from lastarm.trainers.programs import Program
+    from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues
+    from lastarm.trainers.recorded import RecordedCurves
+    from lastarm.trainers.stochastic import RunningMean, RunningMinimum
 
 __all__ = [
     "AnyTrainer",
@@ -34,3 +38,18 @@ __all__ = [
     "loss_in",
     "observation",
 ]
+
+__getattr__ = later(
+    __name__,
+    {
+        "any_trainer": "AnyTrainer as_trainer",
+        "functions": "Functions",
+        "generators": "Generated",
+        "losses": "as_loss loss_in observation",
+        "maximized": "Maximized",
+        "programs": "Program",
+        "protocol": "Config Trainer arm_seed continues",
+        "recorded": "RecordedCurves",
+        "stochastic": "RunningMean RunningMinimum",
+    },
+)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from lastarm.plain import apart, clean, number, renamed
+from lastarm.plain import number, renamed
+from lastarm.texts import apart, clean
 
 UNNAMED = "value"  # of a figure that is maximized and has no name
 LONGEST_NAME = 60  # characters of a name that are shown

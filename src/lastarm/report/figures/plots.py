@@ -15,7 +15,6 @@ from math import inf, log10, nan
 from typing import NamedTuple
 
 from lastarm.errors import InvalidArgument
-from lastarm.plain import duration, short
 from lastarm.policy import has_restarts
 from lastarm.report.axes import HUGE
 from lastarm.report.figures.drawing import (
@@ -32,6 +31,7 @@ from lastarm.report.figures.drawing import (
 from lastarm.report.figures.palette import ACCENT, DIM, GREY, LOOKS, PALE, PLAIN, Look
 from lastarm.report.importance import importance
 from lastarm.result import Result
+from lastarm.texts import duration, short
 
 MOST_BARS, FEW_BARS = 12, 4  # fewer than that leave room below
 MANY = 1000  # arms, beyond which a vector file holds their lines as a picture

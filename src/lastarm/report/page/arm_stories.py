@@ -8,10 +8,10 @@ from functools import cached_property
 from math import isfinite
 
 from lastarm.ledger.survivors import RungOutcome, Survivors
-from lastarm.plain import apart, clean, counted
 from lastarm.policies.named import facts_of
 from lastarm.policies.parts.budgeted import Facts
 from lastarm.result import Result
+from lastarm.texts import apart, clean, counted
 from lastarm.theory.audit import Audit, Elimination
 from lastarm.trainers.metric import Metric
 

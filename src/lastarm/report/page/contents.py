@@ -18,13 +18,14 @@ from typing import Any, Self
 from lastarm.events import Event, Opened
 from lastarm.ledger.survivors import RungOutcome, Survivors
 from lastarm.ledger.utilisation import Timeline
-from lastarm.plain import LONGEST, clean, counted, duration, finite
+from lastarm.plain import finite
 from lastarm.report.axes import TINY, axis, thinned
 from lastarm.report.hyperparameters import Parameter, flat, parameters
 from lastarm.report.importance import importance
 from lastarm.report.next_steps import next_steps
 from lastarm.report.page.arm_stories import ArmStories, closeness
 from lastarm.result import Result
+from lastarm.texts import LONGEST, clean, counted, duration
 from lastarm.theory import Audit, audit
 from lastarm.trainers.metric import Metric, for_people
 
