@@ -139,7 +139,8 @@ class Survivors:
                     rung.pulls += self._price(booked, upto)
                     self._booked[arm] = upto
             case Loss(pull, work=work) | Failure(pull, work=work):
-                self._add(pull)  # written before, unless the journal is not of lastarm
+                if pull.upto > self._booked.get(pull.arm, 0):
+                    self._add(pull)  # not written before: the journal is not of lastarm
                 self.under_way.pop(pull.arm, None)
                 rung = self._rung_of[Pull(pull.arm, self._booked[pull.arm])]
                 rung.train_seconds += work.train_seconds
