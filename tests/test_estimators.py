@@ -42,7 +42,6 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
@@ -462,9 +461,6 @@ def test_the_users_own_split_is_kept() -> None:
 
 
 def test_what_cannot_be_done_is_refused_before_training() -> None:
-    for estimator in (SVC(), LogisticRegression(solver="liblinear"), make_pipeline(PCA(), SVC())):
-        with refused("estimator"):
-            Estimator(estimator, X, y)
     with refused("estimator", SGDClassifier):
         Estimator(SGDClassifier, X, y)
     with refused("scoring", None):

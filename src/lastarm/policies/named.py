@@ -33,6 +33,7 @@ def choose(
     seconds: float | None = None,
     workers: int | None = None,
     suggested: Mapping[str, Any] | None = None,
+    horizon: int | None = None,
     spelled: Callable[[str], str] = str,
 ) -> Chosen:
     """The policy that was asked for. All who take names or numbers have it chosen here.
@@ -47,6 +48,8 @@ def choose(
     - `workers`: how many pulls are performed at the same time, which is how often a second of a
       search without a budget can be used.
     - `suggested`: numbers for a policy that takes them, where they were left out.
+    - `horizon`: the most pulls that the trainer has a use for, None if there is no such number.
+      `max_pulls` is this number where it was left out, and not more.
     - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
@@ -55,6 +58,10 @@ def choose(
     Chosen(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
     """
     given = {name: number for name, number in numbers.items() if number is not None}
+    if horizon is not None:
+        suggested = {**(suggested or {}), "max_pulls": horizon}
+        if policy is None and ("budget" in given or "budget" in suggested or seconds is None):
+            given.setdefault("max_pulls", horizon)
     stop_after = seconds
     if isinstance(policy, str | None):
         only_seconds = seconds is not None and "budget" not in {**given, **(suggested or {})}
@@ -79,6 +86,10 @@ def choose(
                 argument=argument,
                 given=number,
             )
+    most = getattr(policy, "max_pulls", None)
+    if horizon is not None and most is not None and most > horizon:
+        rule = f"an arm of this trainer can use at most {horizon} pulls: a pull is 1 % of the rows"
+        raise InvalidArgument.of("max_pulls", most, rule, f"Use at most {horizon}")
     return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
 
 

@@ -65,12 +65,18 @@ class NotStopping(NamedTuple):
     params: Mapping[str, Any]  # of `fit`, without what would stop it
 
 
+def never(model: Any) -> bool:
+    """What is true of no model."""
+    return False
+
+
 class Family(NamedTuple):
     """Estimators that are trained further in one and the same way.
 
     `further(model, lesson, done, upto, random)` trains a model that had `done` pulls up to `upto`.
     All families keep one law: pulls a + b are pulls a, then b, bit for bit. What is random in a
     pull is drawn from the arm's seed and the number of the pull, never from what happened before.
+    Where a model `restarts`, `further` trains it from zero to `upto`, whatever it had before.
     """
 
     accepts: Callable[[Any], bool]
@@ -81,6 +87,7 @@ class Family(NamedTuple):
     method: str = "fit"  # what `further` calls
     own_params: tuple[str, ...] = ()  # of that method, which `further` gives itself
     threads: str | None = None  # the parameter with their number, if OpenMP's limit is ignored
+    restarts: Callable[[Any], bool] = never  # whether each level is trained from zero, in one go
 
 
 @contextmanager
