@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 from lastarm import Configs, HorizonHalving, LogUniform, SuccessiveHalving, search
-from lastarm.errors import FittedByRows, InvalidArgument, OtherSearch
+from lastarm.errors import FittedByRows, OtherSearch
 from lastarm.sklearn import HalvingSearch
 from lastarm.testing import trainer_checks
 from lastarm.trainers.estimators import Estimator
@@ -73,8 +73,10 @@ def test_levels_are_nested_and_have_their_share_every_class_and_whole_groups(
     before: set[int] = set()
     for level in range(1, 101):
         rows = nested.upto(level)
-        assert before <= set(rows.tolist()) and rows.size == nested.count(level)
-        assert sorted(rows) == rows.tolist() and 100 * rows.size >= level * n
+        assert before <= set(rows.tolist())
+        assert rows.size == nested.count(level)
+        assert sorted(rows) == rows.tolist()
+        assert 100 * rows.size >= level * n
         if stratified:
             assert set(of[rows]) == set(labels)
         if groups is not None:
@@ -121,7 +123,9 @@ def test_it_keeps_the_laws_of_trainers(name: str) -> None:
 def test_a_level_is_a_plain_fit_to_its_rows() -> None:
     model = make_pipeline(StandardScaler(), PCA(5), SVC())
     trainer = by_rows(model)
-    assert trainer.restarts and trainer.max_pulls == 100 and trainer.version == 1
+    assert trainer.restarts
+    assert trainer.max_pulls == 100
+    assert trainer.version == 1
     train = trainer.splits[0].train
     state = trainer.start({"svc__C": 2.0}, 0)
     for level in (10, 40, 100, 130):
@@ -146,8 +150,10 @@ def test_what_belongs_to_rows_is_cut_with_them() -> None:
         for model, split in zip(state.models, trainer.splits, strict=True):
             learnt = model.weights_.astype(int)
             dense = model.X_.toarray() if hasattr(model.X_, "toarray") else np.asarray(model.X_)
-            assert np.array_equal(dense, X[learnt]) and np.array_equal(model.y_, y[learnt])
-            assert set(learnt) < set(split.train) and type(model.X_) is type(rows)
+            assert np.array_equal(dense, X[learnt])
+            assert np.array_equal(model.y_, y[learnt])
+            assert set(learnt) < set(split.train)
+            assert type(model.X_) is type(rows)
             assert not set(groups[learnt]) & set(groups[np.setdiff1d(split.train, learnt)])
             assert model.only_ == "as it is"
         assert trainer.scores(state, "train") != trainer.scores(state)
@@ -163,7 +169,8 @@ def test_what_belongs_to_rows_is_cut_with_them() -> None:
 def test_scores_on_train_are_those_of_the_rows_that_were_learnt() -> None:
     trainer = by_rows(KNeighborsClassifier(1))
     state = trainer.train(trainer.start({}, 0), 5)
-    assert trainer.loss(state) > 0 and trainer.scores(state, "train") == [{"score": -0.0}]
+    assert trainer.loss(state) > 0
+    assert trainer.scores(state, "train") == [{"score": -0.0}]
 
 
 def test_rows_without_targets_or_with_several_will_do() -> None:
@@ -178,7 +185,8 @@ def test_what_an_estimator_counts_itself_may_be_a_setting_and_it_may_stop_early(
     trainer = by_rows(model, scoring="accuracy")
     trainer.expect({"max_iter": [3]})
     state = trainer.train(trainer.start({"max_iter": 3}, 0), 50)
-    assert state.model.n_iter_ == 3 and state.model.early_stopping
+    assert state.model.n_iter_ == 3
+    assert state.model.early_stopping
 
 
 def test_only_by_rows_is_it_in_the_fingerprint() -> None:
@@ -191,7 +199,8 @@ def test_what_has_no_steps_is_fitted_by_rows_and_that_is_told_once() -> None:
         trainer = Estimator(make_pipeline(PCA(3), SVC()), X, y)
     assert (trainer.resource, trainer.restarts, trainer.max_pulls) == ("rows", True, 100)
     result = search(pickle.loads(pickle.dumps(trainer)), {"svc__C": [0.1, 10]}, arms=2, budget=60)
-    assert result.spent.pulls <= 60 and result.config == {"svc__C": 10}
+    assert result.spent.pulls <= 60
+    assert result.config == {"svc__C": 10}
     mixed = Estimator(Pipeline([("last", SGDClassifier())]), X, y)
     assert mixed.max_pulls is None
     with warned(FittedByRows, estimator="SVC"):
@@ -227,7 +236,8 @@ def test_what_cannot_be_is_refused() -> None:
 def test_a_class_without_rows_or_too_few_rows_are_the_failure_of_an_arm() -> None:
     arms = Configs([{"n_neighbors": 200}, {"n_neighbors": 1}])
     result = search(by_rows(KNeighborsClassifier()), arms, arms=2, budget=200)
-    assert result.config == {"n_neighbors": 1} and list(result.failures) == [0]
+    assert result.config == {"n_neighbors": 1}
+    assert list(result.failures) == [0]
 
 
 # The search -------------------------------------------------------------------------------------
@@ -252,7 +262,8 @@ def test_left_out_the_budget_is_four_full_fits_and_the_model_knows_all_rows(
     assert fitted.result_.budget == 400 >= fitted.spent_.pulls
     pulled = zip(fitted.n_candidates_, fitted.n_resources_, strict=True)
     assert fitted.spent_.pulls == sum(arms * level for arms, level in pulled)
-    assert max(fitted.n_resources_) <= 100 and fitted.score(flowers, kinds) > 0.9
+    assert max(fitted.n_resources_) <= 100
+    assert fitted.score(flowers, kinds) > 0.9
     with threadpool_limits(1):
         again = clone(estimator).set_params(**fitted.best_params_).fit(flowers, kinds)
     assert np.array_equal(again.predict(flowers), fitted.predict(flowers))
@@ -281,6 +292,6 @@ def test_workers_and_a_journal_change_nothing(tmp_path: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # the checks provoke them
 def test_scikit_learn_finds_no_fault() -> None:
-    checked = HalvingSearch(SVC(), {"C": [1.0, 2.0]}, n_arms=2)
+    checked = HalvingSearch(KNeighborsClassifier(2), {"p": [1, 2]}, n_arms=2)
     checks = check_estimator(checked, on_skip=None)
     assert {check["status"] for check in checks} <= {"passed", "skipped"}

@@ -108,8 +108,10 @@ def describe(policy: Policy) -> dict[str, Any]:
     return {"name": policy.name} | ({} if version == 1 else {"version": version}) | arguments
 
 
-def added_later(default: Any) -> Any:
+def added_later(default: Any, *, kw_only: bool = False) -> Any:
     """The field of an argument that a policy got after journals had been written without it.
+
+    With `kw_only` it is given by its name, so that arguments of subclasses keep their places.
 
     >>> @dataclasses.dataclass
     ... class Patient:
@@ -121,7 +123,23 @@ def added_later(default: Any) -> Any:
     ({'name': 'patient', 'arms': 2, 'budget': 8},
      {'name': 'patient', 'arms': 2, 'budget': 8, 'patience': 5})
     """
-    return dataclasses.field(default=default, metadata={LEFT_OUT: default})
+    return dataclasses.field(default=default, metadata={LEFT_OUT: default}, kw_only=kw_only)
+
+
+def has_restarts(described: Mapping[str, Any]) -> bool:
+    """Whether a policy, as a journal describes it, is for a trainer that restarts."""
+    return described.get("restarts") is True
+
+
+def price(level: int, upto: int, *, restarts: bool) -> int:
+    """How many pulls it takes to bring an arm from a level to a higher one.
+
+    A trainer that restarts trains every level in one go from zero, whatever the arm had before.
+
+    >>> price(4, 12, restarts=False), price(4, 12, restarts=True)
+    (8, 12)
+    """
+    return upto if restarts else upto - level
 
 
 def is_healthy(event: Told) -> bool:
@@ -202,24 +220,30 @@ class Rounds:
     - `algorithm`: a generator that has not begun.
     - `total`: how many pulls it may book. Leave it out if the algorithm keeps to a budget itself.
     - `look_cost`: what a look costs, in pulls, as a part of the total.
+    - `restarts`: whether every level is trained from zero, and costs as many pulls as it has.
 
     If `watch` is set, it is called as each round begins, with all pulls of the round and with
     those that are to be made.
     """
 
     def __init__(
-        self, algorithm: Algorithm, total: float = inf, look_cost: Fraction | int = 0
+        self,
+        algorithm: Algorithm,
+        total: float = inf,
+        look_cost: Fraction | int = 0,
+        *,
+        restarts: bool = False,
     ) -> None:
         self.watch: Callable[[list[Pull], list[Pull]], None] | None = None
         # Of the arms:
         self._asked = array("q")  # by arm: the level of the pull given out and not yet told, or 0
         self._level = array("q")  # by arm: pulls it has had
         self._losses = array("d")  # by arm: the latest loss, nan if it has none or is out
-        self._looks = 0
-        self._look_cost = look_cost
+        self._pulls = self._looks = 0  # that were booked and told
+        self._look_cost, self._restarts = look_cost, restarts
         # Of the algorithm:
         self._before: int | None = None  # what the one before recommended
-        self._begin(algorithm, Allowance(total, look_cost))
+        self._begin(algorithm, Allowance(total, look_cost, restarts=restarts))
 
     def _begin(self, algorithm: Algorithm, allowance: Allowance) -> None:
         self._algorithm, self._allowance = algorithm, allowance
@@ -240,7 +264,8 @@ class Rounds:
         """
         assert self.finished, "one algorithm at a time"
         self._before = self.recommendation
-        self._begin(algorithm, Allowance(left, self._look_cost, cuts=True))
+        allowance = Allowance(left, self._look_cost, restarts=self._restarts, cuts=True)
+        self._begin(algorithm, allowance)
         self._next_round()
 
     def ask(self, n: int = 1) -> list[Pull]:
@@ -260,6 +285,7 @@ class Rounds:
             raise NotAsked(event.pull)
         self._asked[arm] = 0
         self._looks += 1
+        self._pulls += price(self._level[arm], upto, restarts=self._restarts)
         self._level[arm] = upto
         self._losses[arm] = event.value if isinstance(event, Loss) and healthy else nan
         self._to_tell -= 1
@@ -279,7 +305,7 @@ class Rounds:
     @property
     def booked(self) -> Fraction | int:
         """What all pulls and looks so far are worth, in pulls."""
-        return sum(self._level) + self._look_cost * self._looks
+        return self._pulls + self._look_cost * self._looks
 
     def _next_round(self) -> None:
         """Resume the algorithm until there is a pull to make or it has ended."""
@@ -334,14 +360,21 @@ class Rounds:
 class Allowance:
     """How many pulls an algorithm may still book, if a look costs as much as `look_cost` pulls.
 
-    A round that costs more than what is left is not begun. If the allowance `cuts`, the round is
-    cut instead: its arms are brought as far as possible.
+    If the trainer `restarts`, each pull costs as much as its whole level. A round that costs more
+    than what is left is not begun. If the allowance `cuts`, the round is cut instead: its arms are
+    brought as far as possible.
     """
 
     def __init__(
-        self, left: Fraction | float, look_cost: Fraction | int, *, cuts: bool = False
+        self,
+        left: Fraction | float,
+        look_cost: Fraction | int,
+        *,
+        restarts: bool = False,
+        cuts: bool = False,
     ) -> None:
-        self._left, self._look_cost, self._cuts = left, look_cost, cuts
+        self._left, self._look_cost = left, look_cost
+        self._restarts, self._cuts = restarts, cuts
 
     def admitted(self, pulls: list[Pull], level: Sequence[int]) -> tuple[list[Pull], bool]:
         """The pulls of a round that may be made, which are booked, and whether they are all of it.
@@ -350,8 +383,8 @@ class Allowance:
         """
         if self._left == inf:
             return pulls, True
-        rises = [pull.upto - level[pull.arm] for pull in pulls]
-        cost = sum(rises) + self._look_cost * len(rises)
+        prices = [price(level[pull.arm], pull.upto, restarts=self._restarts) for pull in pulls]
+        cost = sum(prices) + self._look_cost * len(prices)
         if cost <= self._left:
             self._left -= cost
             return pulls, True
@@ -362,8 +395,12 @@ class Allowance:
         steps = [(pull.arm, level[pull.arm], pull.upto) for pull in pulls]
 
         def cost(most: int) -> Fraction | int:
-            rises = [min(upto, most) - level for _, level, upto in steps if most > level]
-            return sum(rises) + self._look_cost * len(rises)
+            prices = [
+                price(level, min(upto, most), restarts=self._restarts)
+                for _, level, upto in steps
+                if most > level
+            ]
+            return sum(prices) + self._look_cost * len(prices)
 
         too_high = max(upto for _, _, upto in steps)
         most = bisect_right(range(too_high), self._left, key=cost) - 1

@@ -177,6 +177,7 @@ def search(
         seed=seed,
         seconds=seconds,
         workers=workers,
+        restarts=bool(getattr(how, "restarts", False)),
         horizon=getattr(how, "max_pulls", None),
     )
     if getattr(policy, "open_ended", False):
@@ -248,9 +249,9 @@ class _Begun:
     sheet: Timesheet
     stop: Stop
     watchers: Sequence[Callable[[Event], object]]
+    ledger: Ledger
     changed: Changed | None = None  # the code, since the journal was written
     old_journal: Path | None = None
-    ledger: Ledger = field(default_factory=Ledger)
     here: ThisProcess = field(default_factory=ThisProcess)
 
     def count(self, event: Event) -> None:
@@ -326,8 +327,10 @@ def _begin(
         )
     if on_event:
         watchers.append(on_event)
-        if hasattr(on_event, "shown_as"):  # a logger, which may have no journal to know it from
-            on_event.shown_as = prepared.metric
+        known = {"shown_as": prepared.metric, "restarts": states.restarts}
+        for name, value in known.items():  # for a logger, which may have no journal to read it in
+            if hasattr(on_event, name):
+                setattr(on_event, name, value)
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
@@ -337,7 +340,10 @@ def _begin(
         watchers.append(
             stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
         )
-    return _Begun(policy, asked, runner, journal, sheet, stop, watchers, changed, old_journal)
+    ledger = Ledger(restarts=states.restarts)
+    return _Begun(
+        policy, asked, runner, journal, sheet, stop, watchers, ledger, changed, old_journal
+    )
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:

@@ -40,6 +40,7 @@ class Single:
         self.version = getattr(batched, "version", 1)
         self.shown_as = getattr(batched, "shown_as", LOSS)
         self.restores = bool(getattr(batched, "restores", False))
+        self.restarts = bool(getattr(batched, "restarts", False))
         if hasattr(batched, "tests"):
             self.test = self._test  # without test losses there is no such method
         if hasattr(batched, "on_all_rows"):
@@ -101,6 +102,7 @@ class OneByOne:
         self.version = getattr(trainer, "version", 1)
         self.shown_as = getattr(trainer, "shown_as", LOSS)
         self.restores = bool(getattr(trainer, "restores", False))
+        self.restarts = bool(getattr(trainer, "restarts", False))
         if hasattr(trainer, "test"):
             self.tests = self._tests  # without test losses there is no such method
 

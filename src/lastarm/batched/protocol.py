@@ -24,7 +24,8 @@ class BatchedTrainer(Protocol[Batch, One]):
 
     - `tests(batch, arms)`, like `losses`, on data that no policy sees;
     - `fingerprint() → dict`, what a journal should remember of the data;
-    - `restores = True`, if a `train` that raises leaves the arms that failed as they were.
+    - `restores = True`, if a `train` that raises leaves the arms that failed as they were;
+    - `restarts = True`, if `train` trains every level from zero, as in `lastarm.trainers.Trainer`.
 
     If single arms fail, `train` trains the others and then raises `SomeFailed`; a loss may be the
     exception that computing it raised. If anything else is raised, it is not known which arm is

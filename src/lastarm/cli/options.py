@@ -79,7 +79,7 @@ def _particular() -> dict[str, str]:
 
 
 PARTICULAR = _particular()
-POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", *PARTICULAR)
+POLICY_ARGUMENTS = ("arms", "budget", "eta", "max_pulls", *PARTICULAR, "restarts")
 
 
 def policy_options(command: Command) -> Command:
@@ -109,6 +109,13 @@ def policy_options(command: Command) -> Command:
         *(
             click.option(_spelled(argument), type=number, metavar="VALUE", help=meaning)
             for argument, meaning in PARTICULAR.items()
+        ),
+        click.option(
+            "--restarts",
+            is_flag=True,
+            default=None,
+            help="Every level is trained from zero, so that bringing an arm to N pulls costs N. "
+            f"For {', '.join(name for name in POLICIES if takes(name, 'restarts'))}.",
         ),
         json_option,
     )

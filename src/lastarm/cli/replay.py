@@ -209,6 +209,7 @@ class CurveTable:
             rows = np.random.default_rng(self.seed).permutation(rows).tolist()
         group = 1 if not in_rounds or self.curves.seconds_per_pull else GROUP
         reached: dict[int, int] = {}
+        self.curves.restarts = getattr(policy, "restarts", False)
 
         def note(event: Event) -> None:
             if isinstance(event, Loss):
@@ -237,6 +238,10 @@ def compare(table: CurveTable, options: dict[str, Any]) -> tuple[list[dict[str, 
     failed: list[AllArmsFailed] = []
     for name in POLICIES:
         known = {key: value for key, value in options.items() if takes(name, key)}
+        if options["restarts"] and not takes(name, "restarts"):
+            said = "it does not plan for arms that are trained from zero at every level."
+            found.append({"policy": name, "error": said})
+            continue
         try:
             policy = table.policy(name, **known)
             result, rows = table.play(policy, look_cost=options["look_cost"])

@@ -152,17 +152,19 @@ def tune(
         require_free(output)
     space, include = space_of(space_path, parameters)
     numbers = {name: options.pop(name) for name in POLICY_ARGUMENTS}
-    chosen, options["seconds"] = by_options(
-        policy,
-        numbers,
-        seed=options["seed"],
-        seconds=options["seconds"],
-        workers=options["workers"],
-    )
     trust = trust_states or _trusts_states(options["journal"])
     with _only_the_answer() if as_json else nullcontext():
+        tuned = _trainer(trainer, program, space, restarts=bool(numbers["restarts"]))
+        chosen, options["seconds"] = by_options(
+            policy,
+            numbers,
+            seed=options["seed"],
+            seconds=options["seconds"],
+            workers=options["workers"],
+            restarts=bool(getattr(tuned, "restarts", False)),
+        )
         result = search(
-            _trainer(trainer, program, space),
+            tuned,
             space,
             policy=chosen,
             sampler=None if sampler is None else SAMPLERS[sampler](),
@@ -220,14 +222,17 @@ def _only_the_answer() -> Iterator[None]:
 # What is tuned ----------------------------------------------------------------------------------
 
 
-def _trainer(named: str | None, program: list[str] | None, space: Any) -> AnyTrainer:
+def _trainer(
+    named: str | None, program: list[str] | None, space: Any, *, restarts: bool
+) -> AnyTrainer:
     if (named is None) == (program is None):
         given = "both are given" if named else "neither is given"
         raise InvalidArgument(
             f"what to tune is MODULE:TRAINER, or a program after --; {given}. Give one of them."
         )
     if program is not None:
-        tuned = Program(program, names=sorted({name for one in _branches(space) for name in one}))
+        varying = sorted({name for one in _branches(space) for name in one})
+        tuned = Program(program, names=varying, restarts=restarts)
         for one in _branches(space):
             tuned.check(one)
         return tuned

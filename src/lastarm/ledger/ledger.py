@@ -15,6 +15,7 @@ from lastarm.columns import reserve
 from lastarm.errors import ImpossibleValue
 from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull
 from lastarm.journal.sanity import MOST_ARMS
+from lastarm.policy import has_restarts, price
 
 
 @dataclass(slots=True)
@@ -161,9 +162,16 @@ class Ledger:
     (2, [(4, 0.5), (6, 0.25)])
 
     The `stretches` of a search with a journal are told apart by what opened and extended it.
+
+    If the trainer `restarts`, every level is trained from zero, and costs as many pulls as it has.
+    A journal says so where it describes the policy.
+
+    >>> Ledger([Pull(0, 4), Loss(Pull(0, 4), 0.5), Pull(0, 6)], restarts=True).spent.pulls
+    10
     """
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = (), *, restarts: bool = False) -> None:
+        self._restarts = restarts
         self.spent = Spent()
         self.curves = Curves()
         self.metrics: dict[int, dict[int, Mapping[str, Any]]] = {}  # arm → level → what else
@@ -189,12 +197,14 @@ class Ledger:
             case Pull(arm, upto):
                 self._reserve(arm, upto)
                 if arm in self._in_flight:  # a crash; how much of it was done is not known
-                    self._trained[arm] = self._trained.get(arm, 0) + upto - self._level[arm]
+                    self._trained[arm] = self._trained.get(arm, 0) + self._price(arm, upto)
                 self._in_flight.add(arm)
-                booked = max(0, upto - self._booked[arm])
-                self.spent.pulls += booked
-                self.rungs[upto].pulls += booked
-                self._booked[arm] += booked
+                before = self._booked[arm]
+                if upto > before:
+                    booked = upto if self._restarts else upto - before
+                    self.spent.pulls += booked
+                    self.rungs[upto].pulls += booked
+                    self._booked[arm] = upto
             case Loss() | Failure():
                 self._reserve(event.pull.arm, event.pull.upto)
                 self._add_work(event)
@@ -203,13 +213,24 @@ class Ledger:
                 self.spent.repeated += trained
                 if self.stretches:
                     self.stretches[-1].closed = event
-            case Opened(policy={"budget": int(budget)}) | Extended(budget):
-                self.closed = None
-                self.stretches.append(Stretch(budget, self.events, replace(self.spent)))
+            case Opened(policy=policy):
+                self._restarts = has_restarts(policy)
+                if isinstance(budget := policy.get("budget"), int):
+                    self._begin_stretch(budget)
+            case Extended(budget):
+                self._begin_stretch(budget)
             case Changed(code):
                 change = CodeChange(self.events + 1, self.spent.pulls, tuple(code))
                 self.code_changes.append(change)
         self.events += 1
+
+    def _begin_stretch(self, budget: int) -> None:
+        self.closed = None
+        self.stretches.append(Stretch(budget, self.events, replace(self.spent)))
+
+    def _price(self, arm: int, upto: int) -> int:
+        """The pulls that bring an arm from where it is known to be to a level."""
+        return price(self._level[arm], upto, restarts=self._restarts)
 
     def _add_work(self, event: Loss | Failure) -> None:
         (arm, upto), work, spent = (event.pull.arm, event.pull.upto), event.work, self.spent
@@ -225,7 +246,7 @@ class Ledger:
         self._arm_of[work.worker] = arm
         if isinstance(event, Failure) and event.retried:
             return
-        spent.repeated += max(0, self._trained.pop(arm) - (upto - self._level[arm]))
+        spent.repeated += max(0, self._trained.pop(arm) - self._price(arm, upto))
         self._level[arm] = upto
         rung.arms += 1
         if isinstance(event, Loss):

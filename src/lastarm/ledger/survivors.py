@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any
@@ -19,7 +19,7 @@ from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Extended, Failure, Loss, Opened, Pull, Told
 from lastarm.policies.named import facts_of, from_header
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policy import is_healthy, ranking
+from lastarm.policy import has_restarts, is_healthy, price, ranking
 
 
 @dataclass
@@ -91,6 +91,7 @@ class Survivors:
         self._at: dict[int, RungOutcome] = {}  # level → its rung, where no rounds are known
         budgets = [event.budget for event in events if isinstance(event, Extended)]
         policy = next((event.policy for event in events if isinstance(event, Opened)), {})
+        self._price = partial(price, restarts=has_restarts(policy))
         facts = facts_of(str(policy.get("name")))
         if facts.has_rungs:
             rounds = rounds_of(policy, events)
@@ -135,7 +136,7 @@ class Survivors:
                 if upto > booked:  # else it was started again
                     rung = self._enter(event)
                     rung.arms[arm] = upto
-                    rung.pulls += upto - booked
+                    rung.pulls += self._price(booked, upto)
                     self._booked[arm] = upto
             case Loss(pull, work=work) | Failure(pull, work=work):
                 self._add(pull)  # written before, unless the journal is not of lastarm

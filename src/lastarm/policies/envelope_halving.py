@@ -47,7 +47,7 @@ class Falls:
         return sorted(ranked, key=expected.__getitem__)[:n]  # stable: the leader stays first
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class EnvelopeHalving(HorizonHalving):
     """Halving up to a horizon that keeps slow starters with steep curves, and drops flat ones.
 

@@ -14,7 +14,7 @@ from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost, entering, levels
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, NoHealthyArm, ranking
+from lastarm.policy import Algorithm, NoHealthyArm, added_later, price, ranking
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]
 """From the numbers of pulls and looks so far: what is left, and what a look costs."""
@@ -35,21 +35,25 @@ def horizon_halving(
     purse: Purse,
     choice: Choice = lowest_losses,
     at: int = 0,
+    *,
+    restarts: bool = False,
 ) -> Algorithm:
     """Plan all rungs to come with what is left, play the first of them, then plan again.
 
-    The arms have had `at` pulls. If that is more than none, the best of them comes first.
+    The arms have had `at` pulls. If that is more than none, the best of them comes first. If the
+    trainer `restarts`, each rung trains its arms from zero.
     """
     S, R, pulls, looks = list(arms), at, 0, 0
     while True:
         left, look_cost = purse(pulls, looks)
         sizes = entering(len(S), eta)
-        planned = levels(sizes, left, max_pulls, at=R, look_cost=look_cost)
+        planned = levels(sizes, left, max_pulls, at=R, look_cost=look_cost, restarts=restarts)
         if planned[0] == R:  # nothing is left for another look
             if not R:
                 raise NoHealthyArm
             return S[0]
-        pulls, looks, R = pulls + len(S) * (planned[0] - R), looks + len(S), planned[0]
+        pulls += len(S) * price(R, planned[0], restarts=restarts)
+        looks, R = looks + len(S), planned[0]
         losses = yield [Pull(arm, upto=R) for arm in sorted(S)]
         higher = (size for size, level in zip(sizes, planned, strict=True) if level > R)
         S = choice(losses, next(higher, 1))
@@ -57,7 +61,7 @@ def horizon_halving(
             return S[0]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class HorizonHalving(InRounds):
     """Successive Halving with levels up to a horizon: the most pulls that one arm may get.
 
@@ -93,10 +97,22 @@ class HorizonHalving(InRounds):
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
     recommended. The pulls that it would have used raise the next levels.
 
+    If the trainer `restarts`, every level is trained from zero. A rung then costs n_k·R_k pulls,
+    and s is the greatest share for which this sum fits into the budget.
+
+    >>> print(HorizonHalving(arms=64, budget=652, max_pulls=51, restarts=True).plan())
+    rung    arms  pulls each  brought to  pulls in all
+       1      64           2           2           128
+       2      32           3           3           224
+       3      16           7           7           336
+       4       8          13          13           440
+       5       4          51          51           644
+
     - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
     - `seed`: the draw of arms is derived from it.
+    - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: ours, after Jamieson & Talwalkar (2015); docs/decisions.md says why it is as it is.
     """
@@ -105,6 +121,7 @@ class HorizonHalving(InRounds):
     max_pulls: int
     eta: Number = 2
     seed: int = 0
+    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.eta != CHOSEN:
@@ -117,9 +134,12 @@ class HorizonHalving(InRounds):
         """How many of the arms are worth drawing with this budget."""
         return self._worth_drawing()[0]
 
-    def _worth_drawing(self) -> tuple[int, Fraction]:
-        price = self.price_of_a_look()
-        return worth_drawing(self.arms, self.budget, self.max_pulls, self.eta, price)
+    def _worth_drawing(self, before: int = 0) -> tuple[int, Fraction]:
+        """How many arms, and which eta, if some pulls are booked before."""
+        left, look_cost = self.purse(before, 0)
+        return worth_drawing(
+            self.arms, left, self.max_pulls, self.eta, look_cost, restarts=self.restarts
+        )
 
     def plan_remarks(self, plan: Plan) -> list[str]:
         """Whether it leaves out arms, or some of the budget."""
@@ -143,7 +163,10 @@ class HorizonHalving(InRounds):
     def algorithm(self) -> Algorithm:
         """Halving, with all of the budget for pulls."""
         n, eta = self._worth_drawing()
-        return horizon_halving(self.draw(n), self.max_pulls, eta, self.purse, self.choice())
+        arms, choice = self.draw(n), self.choice()
+        return horizon_halving(
+            arms, self.max_pulls, eta, self.purse, choice, restarts=self.restarts
+        )
 
     def draw(self, n: int) -> list[int]:
         """`n` of the arms, drawn by the seed."""
@@ -154,8 +177,8 @@ class HorizonHalving(InRounds):
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
         """What pulls and looks have left of the budget, and what a look costs."""
-        price = self.price_of_a_look()
-        return self.budget - pulls - price * looks, price
+        look_cost = self.price_of_a_look()
+        return self.budget - pulls - look_cost * looks, look_cost
 
     def choice(self) -> Choice:
         """The arms with the lowest losses go on."""

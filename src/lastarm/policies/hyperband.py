@@ -13,7 +13,7 @@ from lastarm.events import Failure, Pull
 from lastarm.policies.parts.budgeted import Curves, InRounds
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, NoHealthyArm, ranking
+from lastarm.policy import Algorithm, NoHealthyArm, added_later, ranking
 
 
 class Bracket(NamedTuple):
@@ -33,6 +33,11 @@ class Bracket(NamedTuple):
         """What it costs if no arm was pulled before."""
         steps = [after - before for before, after in pairwise([0, *self.levels])]
         return sum(size * step for size, step in zip(self.sizes, steps, strict=True))
+
+    @property
+    def pulls_from_zero(self) -> int:
+        """What it costs if every level is trained from zero."""
+        return sum(size * level for size, level in zip(self.sizes, self.levels, strict=True))
 
 
 def brackets(max_pulls: int, eta: int) -> list[Bracket]:
@@ -78,7 +83,7 @@ def halving_to_levels(
     return {T[0]: losses[T[0]]}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Hyperband(InRounds):
     """Successive Halving several times: from many arms and short training to few and long.
 
@@ -102,10 +107,17 @@ class Hyperband(InRounds):
     factors of eta until one does. Each bracket draws, by `seed`, arms that no other bracket has
     had. When there are none left, all arms can be drawn again, and continue from where they are.
 
+    If the trainer `restarts`, every level is trained from zero, and a bracket costs the sum of all
+    its arms times their levels. Their algorithm counts in this way: about (s_max + 1)·R a bracket.
+
+    >>> Hyperband(arms=17, budget=78, max_pulls=9, restarts=True).plan().pulls
+    78
+
     - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
     - `seed`: the draw of arms is derived from it.
+    - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: A Novel Bandit-Based
     Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1.
@@ -117,6 +129,7 @@ class Hyperband(InRounds):
     max_pulls: int
     eta: int = 3
     seed: int = 0
+    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
@@ -127,9 +140,10 @@ class Hyperband(InRounds):
         """If arms or budget are left out, they are what all brackets need, with no arm twice."""
         if "max_pulls" not in numbers:
             return dict(numbers)
-        one = cls(1, 1, numbers["max_pulls"], numbers.get("eta", cls.eta))
+        known = {name: numbers[name] for name in ("eta", "restarts") if name in numbers}
+        one = cls(1, 1, numbers["max_pulls"], **known)
         every = brackets(one.max_pulls, one.eta)
-        arms, budget = sum(one.arms for one in every), sum(one.pulls for one in every)
+        arms, budget = sum(each.arms for each in every), sum(map(one._cost, every))
         return {"arms": arms, "budget": budget, **numbers}
 
     def brackets(self) -> list[Bracket]:
@@ -139,25 +153,29 @@ class Hyperband(InRounds):
         while not opened:
             for published in brackets(max_pulls, self.eta):
                 bracket = published._replace(arms=min(published.arms, self.arms))
-                if bracket.pulls <= left:
+                if self._cost(bracket) <= left:
                     opened.append(bracket)
-                    left -= bracket.pulls
+                    left -= self._cost(bracket)
             max_pulls = max(1, max_pulls // self.eta)
         return opened
+
+    def _cost(self, bracket: Bracket) -> int:
+        """What a bracket costs if no arm was pulled before."""
+        return bracket.pulls_from_zero if self.restarts else bracket.pulls
 
     def plan(self) -> Plan:
         """What will be spent, or the most that may be, if arms have to be drawn again."""
         opened = self.brackets()
         if sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
-        pulls = sum(bracket.pulls for bracket in opened)
+        pulls = sum(map(self._cost, opened))
         observations = sum(sum(bracket.sizes) for bracket in opened)
         return Plan((), pulls, observations, exact=False)
 
     def plan_details(self) -> dict[str, Any]:
         """The brackets that are opened."""
         opened = [
-            {"arms": bracket.arms, "levels": bracket.levels, "pulls": bracket.pulls}
+            {"arms": bracket.arms, "levels": bracket.levels, "pulls": self._cost(bracket)}
             for bracket in self.brackets()
         ]
         return {"brackets": opened}
@@ -169,7 +187,7 @@ class Hyperband(InRounds):
         if reason := super().nothing_left(curves, failures, pulls):
             return reason
         every = (
-            bracket._replace(arms=min(bracket.arms, self.arms)).pulls
+            self._cost(bracket._replace(arms=min(bracket.arms, self.arms)))
             for bracket in brackets(self.max_pulls, self.eta)
         )
         return "all brackets have been run" if sum(every) <= self.budget else None

@@ -13,7 +13,7 @@ from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.budgeted import Budgeted, Facts
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.timed_halving import MOST_DRAWN, TimedHalving
-from lastarm.policy import Policy
+from lastarm.policy import Policy, fresh
 
 MOST_ARMS = 10**5  # of a header, which may claim any number of them
 
@@ -32,6 +32,7 @@ def choose(
     seed: int | None = None,
     seconds: float | None = None,
     workers: int | None = None,
+    restarts: bool | None = None,
     suggested: Mapping[str, Any] | None = None,
     horizon: int | None = None,
     spelled: Callable[[str], str] = str,
@@ -47,6 +48,8 @@ def choose(
       unless they are its only budget.
     - `workers`: how many pulls are performed at the same time, which is how often a second of a
       search without a budget can be used.
+    - `restarts`: whether the trainer trains every level from zero, if that is known. The policy
+      then plans for it, or is refused.
     - `suggested`: numbers for a policy that takes them, where they were left out.
     - `horizon`: the most pulls that the trainer has a use for, None if there is no such number.
       `max_pulls` is this number where it was left out, and not more.
@@ -68,6 +71,9 @@ def choose(
         name = TimedHalving.name if policy is None and only_seconds else ""
         name = name or name_of(policy, given.get("max_pulls"))
         known = {"seed": seed, "seconds": seconds, **(suggested or {})}
+        if restarts:
+            _require_restarts(name, POLICIES[name])
+            known["restarts"] = True
         if name == TimedHalving.name and only_seconds:
             known |= {"at_once": workers or 1}
             known |= {} if "arms" in given else {"arms": MOST_DRAWN, "open_ended": True}
@@ -86,11 +92,41 @@ def choose(
                 argument=argument,
                 given=number,
             )
-    most = getattr(policy, "max_pulls", None)
-    if horizon is not None and most is not None and most > horizon:
-        rule = f"an arm of this trainer can use at most {horizon} pulls: a pull is 1 % of the rows"
-        raise InvalidArgument.of("max_pulls", most, rule, f"Use at most {horizon}")
+    if restarts and not getattr(policy, "restarts", False):
+        _require_restarts(policy.name, policy)
+        policy = fresh(policy, restarts=True)
+    elif restarts is False and getattr(policy, "restarts", False):
+        rule = "restarts=True is for a trainer that trains every level from zero, and this one "
+        rule += "goes on from where it was"
+        way_out = "Leave it out, or set `restarts = True` on the trainer, if it does so"
+        raise InvalidArgument.of("policy", policy, rule, way_out)
+    if horizon is not None:
+        _require_within(policy, horizon)
     return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
+
+
+def _require_restarts(name: str, policy: Any) -> None:
+    """Refuse a policy that does not plan for a trainer that trains every level from zero."""
+    if "restarts" not in (field.name for field in dataclasses.fields(policy)):
+        having = [one for one in POLICIES if takes(one, "restarts")]
+        rule = "the trainer trains every level from zero (`restarts = True`), and this policy "
+        rule += "plans as if arms went on from where they were"
+        way_out = f"Use one of {', '.join(having)}"
+        raise InvalidArgument.of("policy", name, rule, way_out)
+
+
+def _require_within(policy: Policy, horizon: int) -> None:
+    """Refuse a policy that brings arms past the horizon: a trainer has one if pulls are rows."""
+    most = getattr(policy, "max_pulls", None)
+    if most is not None and most > horizon:
+        rule = f"a pull is 1 % of the rows, so after {horizon} pulls an arm has seen all of them"
+        raise InvalidArgument.of("max_pulls", most, rule, f"Use at most {horizon}")
+    if most is None and isinstance(policy, Budgeted):
+        highest = max((rung.upto for rung in policy.plan().rungs), default=0)
+        if highest > horizon:
+            rule = f"it brings arms to {highest} pulls, but a pull is 1 % of the rows"
+            way_out = f"Use less budget, or a policy that takes max_pulls={horizon}"
+            raise InvalidArgument.of("policy", policy, rule, way_out)
 
 
 def _require_policy(policy: Any) -> None:

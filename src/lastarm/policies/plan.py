@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Loss
-from lastarm.policy import Policy
+from lastarm.policy import Policy, price
 
 MOST_OBSERVATIONS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRung:
-    """`arms` arms get `pulls` more pulls each, up to `upto`; then their losses are looked at."""
+    """`arms` arms take `pulls` pulls each, up to `upto`; then their losses are looked at."""
 
     arms: int
     pulls: int
@@ -47,14 +48,17 @@ class Plan:
         """The plan of a policy that has not begun, found by playing it where all losses tie."""
         rungs: list[PlannedRung] = []
         level: dict[int, int] = {}
-        observations = 0
+        total = observations = 0
+        cost = partial(price, restarts=getattr(policy, "restarts", False))
         while max(observations, policy.arms) <= MOST_OBSERVATIONS:
             pulls = policy.ask(policy.arms)
             if not pulls:
-                return cls(tuple(rungs), sum(level.values()), observations)
+                return cls(tuple(rungs), total, observations)
             first = pulls[0]
-            rungs.append(PlannedRung(len(pulls), first.upto - level.get(first.arm, 0), first.upto))
+            each = cost(level.get(first.arm, 0), first.upto)
+            rungs.append(PlannedRung(len(pulls), each, first.upto))
             for pull in pulls:
+                total += cost(level.get(pull.arm, 0), pull.upto)
                 level[pull.arm] = pull.upto
                 policy.tell(Loss(pull, 0.0))
             observations += len(pulls)

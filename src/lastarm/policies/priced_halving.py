@@ -12,7 +12,7 @@ from lastarm.policies.horizon_halving import HorizonHalving
 from lastarm.policies.parts.expectation import CHOSEN
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PricedHalving(HorizonHalving):
     """Halving up to a horizon where a look costs as much as `look_cost` pulls.
 

@@ -25,7 +25,7 @@ FIRST_LEVEL_SHARE = 3  # the first level of all arms takes at most a third of th
 ARMS_A_SECOND = 20
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TimedHalving(HorizonHalving):
     """Halving up to a horizon where the price of a look is measured, and so can the budget be.
 
@@ -92,9 +92,6 @@ class TimedHalving(HorizonHalving):
         self.seconds = None if self._limit == inf else self._limit
         self.at_once = whole_number("at_once", self.at_once, 1, "how many workers there are")
         self._limit *= self.at_once
-        if not isinstance(self.open_ended, bool):
-            rule = "it says whether arms is only the most that may be drawn"
-            raise InvalidArgument.of("open_ended", self.open_ended, rule, "Use True or False")
         for name, needs in (
             ("budget", self.seconds is None),
             ("max_pulls", not self.has_no_budget),
@@ -138,15 +135,19 @@ class TimedHalving(HorizonHalving):
             yield [Pull(arm, upto=1) for arm in probe]
         except NoHealthyArm:
             lost = set(probe)
-        n, eta = self._worth_drawing(len(lost))
+        # A pull that was lost is booked too, and one whose arm restarts is not a part of more.
+        before = 1 if self.restarts else len(lost)
+        n, eta = self._worth_drawing(before)
         arms = [arm for arm in self.draw(min(n + len(lost), self.arms)) if arm not in lost]
         if not arms:
             raise NoHealthyArm
 
         def purse(pulls: int, looks: int) -> tuple[Cost, Cost]:
-            return self.purse(pulls + len(lost), looks)  # a pull that was lost is booked too
+            return self.purse(pulls + before, looks)
 
-        return (yield from horizon_halving(arms, self.max_pulls, eta, purse))
+        return (
+            yield from horizon_halving(arms, self.max_pulls, eta, purse, restarts=self.restarts)
+        )
 
     def _as_many_as_fit(self) -> Algorithm:
         """Pull arms once, while that takes at most a third of the time; then halving."""
@@ -165,22 +166,26 @@ class TimedHalving(HorizonHalving):
         left, look_cost = self.purse(0, 0)
         eta = Fraction(2 if self.eta == CHOSEN else self.eta)
         if self.eta == CHOSEN and self.max_pulls < UNBOUNDED:
-            _, eta = worth_drawing(len(losses), left, self.max_pulls, CHOSEN, look_cost)
+            _, eta = worth_drawing(
+                len(losses), left, self.max_pulls, CHOSEN, look_cost, restarts=self.restarts
+            )
         sizes = entering(len(losses), eta)
-        planned = levels(sizes, left, self.max_pulls, at=1, look_cost=look_cost)
+        planned = levels(
+            sizes, left, self.max_pulls, at=1, look_cost=look_cost, restarts=self.restarts
+        )
         higher = (size for size, level in zip(sizes, planned, strict=True) if level > 1)
         best = ranking(losses)[: next(higher, 1)]
-        return (yield from horizon_halving(best, self.max_pulls, eta, self.purse, at=1))
+        return (
+            yield from horizon_halving(
+                best, self.max_pulls, eta, self.purse, at=1, restarts=self.restarts
+            )
+        )
 
     def plan_remarks(self, plan: Plan) -> list[str]:
         """What bounds it."""
         if self.has_no_budget:
             return ["It plans for its seconds: how many pulls fit is known when it runs."]
         return super().plan_remarks(plan)
-
-    def _worth_drawing(self, lost: int = 0) -> tuple[int, Fraction]:
-        left, look_cost = self.purse(lost, 0)
-        return worth_drawing(self.arms, left, self.max_pulls, self.eta, look_cost)
 
     def purse(self, pulls: int, looks: int) -> tuple[Cost, Cost]:
         """What is left, in pulls of the mean duration so far, and what a look costs in these."""

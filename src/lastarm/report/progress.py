@@ -164,7 +164,7 @@ class _Watch:
     metric: Metric = LOSS
     budget: int = field(init=False)
     began: float = field(default_factory=monotonic)
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: Ledger = field(init=False)
     rungs: dict[int, set[int]] = field(default_factory=dict)  # level → arms started for it
     rung: int = 0
     best: tuple[float, int] = (inf, 0)
@@ -173,6 +173,7 @@ class _Watch:
 
     def __post_init__(self) -> None:
         self.budget = self.policy.budget
+        self.ledger = Ledger(restarts=getattr(self.policy, "restarts", False))
 
     def __call__(self, event: Event) -> None:
         self.ledger.add(event)

@@ -87,7 +87,7 @@ class Batched:
         """The level that a pull starts from; a state that cannot be used is forgotten."""
         arm, upto, known = task.pull.arm, task.pull.upto, task.known
         place = self._places.get(arm)
-        if place and task.saved_level <= place.level <= upto:
+        if place and task.saved_level <= place.level and task.can_use(place.level):
             return place.level
         self._places.pop(arm, None)
         if known and known[0] <= upto and self._arms.folder:

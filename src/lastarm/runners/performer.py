@@ -34,11 +34,16 @@ class Task(NamedTuple):
     seed: int  # of the search
     known: tuple[int, Saved] | None = None  # the level of the arm's furthest checkpoint, the file
     pickled: bytes | None = None  # the config, on the way to another process
+    restarts: bool = False  # whether the trainer trains every level from zero
 
     @property
     def saved_level(self) -> int:
         """The level of the arm's furthest checkpoint; 0 if there is none."""
         return self.known[0] if self.known else 0
+
+    def can_use(self, level: int) -> bool:
+        """Whether a state of that level can be trained further, or need not be."""
+        return level == self.pull.upto if self.restarts else level <= self.pull.upto
 
 
 class ConfigNotLoaded(LastarmError):
@@ -71,7 +76,7 @@ class Performer:
         began = trained_at = perf_counter()
         try:
             for attempts_left in reversed(range(MOST_LOST + 1)):
-                state, level = states.take(pull, task.known)
+                state, level = states.take(pull, task.known, restarts=task.restarts)
                 if level == 0:
                     with here:
                         state = trainer.start(_config(task), arm_seed(task.seed, pull.arm))

@@ -96,6 +96,7 @@ class Processes:
             under_way=lambda: [(n, w.task) for n, w in self._workers.items() if w.task],
             only_home=lambda task: self._home[task.pull.arm][1] > task.saved_level,
             switch_seconds=arms.switch_seconds,
+            restarts=arms.restarts,
         )
         self._false_starts = 0
         self._error: Exception | None = None

@@ -41,6 +41,11 @@ class Arms:
         """The folder of checkpoints."""
         return self.index.folder if self.index else None
 
+    @property
+    def restarts(self) -> bool:
+        """Whether the trainer trains every level from zero."""
+        return bool(getattr(self.trainer, "restarts", False))
+
     def states(self) -> States:
         """The states of a runner that trains in this process."""
         disk = self.index.disk if self.index else inf
@@ -48,8 +53,10 @@ class Arms:
 
     def task(self, pull: Pull, attempt: int) -> Task:
         """An attempt at a pull, with all that a worker needs to perform it."""
-        known = self.index.latest(pull.arm) if self.index else None
-        return Task(pull, attempt, self.configs[pull.arm], self.seed, known)
+        restarts = self.restarts  # so that no earlier state is of use
+        known = self.index.latest(pull.arm) if self.index and not restarts else None
+        config = self.configs[pull.arm]
+        return Task(pull, attempt, config, self.seed, known, restarts=restarts)
 
 
 class Runner(Protocol):

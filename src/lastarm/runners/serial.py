@@ -35,6 +35,7 @@ class Serial:
             self.turns: Turns[str] = Turns(
                 home=lambda arm: HERE if self._states.held(arm) else None,
                 slots=lambda: {HERE: 1},
+                restarts=arms.restarts,
             )
 
     @property

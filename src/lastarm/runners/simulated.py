@@ -138,6 +138,7 @@ class Simulated:
                 home=self._memories.home.get,
                 slots=lambda: dict.fromkeys(sorted(self._idle), 1),
                 switch_seconds=seconds_per_move,
+                restarts=arms.restarts,
             )
 
     @property
@@ -157,7 +158,8 @@ class Simulated:
         heapq.heapify(self._idle)
         chance = np.random.default_rng([self._arms.seed, pull.arm, pull.upto, attempt]).random(5)
         # A checkpoint may be from before the search was resumed.
-        steps = pull.upto - max(self._level.get(pull.arm, 0), task.saved_level)
+        level = max(self._level.get(pull.arm, 0), task.saved_level)
+        steps = pull.upto - (level if task.can_use(level) else 0)
         training = steps * float(self._seconds_per_pull[pull.arm])
         if chance[0] < self._straggling:
             training *= self._slowdown

@@ -60,22 +60,26 @@ class States:
         self.let_go: list[int] = []
         self.unsaved = ""
 
-    def take(self, pull: Pull, known: tuple[int, Saved] | None) -> tuple[Any, int]:
+    def take(
+        self, pull: Pull, known: tuple[int, Saved] | None, *, restarts: bool = False
+    ) -> tuple[Any, int]:
         """The arm's state and level, the furthest that does not go past the pull; else (_, 0).
 
         It is taken out, so that a state which a failed pull left half changed is never used again.
-        `known` is the arm's furthest checkpoint.
+        `known` is the arm's furthest checkpoint. For a trainer that `restarts`, only a state at
+        the level of the pull is of use, as one that a failed look has left.
         """
         self.moves, self.move_seconds = 0, 0.0
         self.let_go = []
         held = self._let_go(pull.arm)
+        least = pull.upto if restarts else 1
         # Another worker may have gone further with this arm since.
-        if held and (known[0] if known else 0) <= held.level <= pull.upto:
+        if held and max(least, known[0] if known else 0) <= held.level <= pull.upto:
             return held.state, held.level
         state, level = None, 0
         began = perf_counter()
         for at, saved in filter(None, (self._moved.get(pull.arm), known)):
-            if self._folder and level < at <= pull.upto:
+            if self._folder and max(least, level + 1) <= at <= pull.upto:
                 with suppress(CheckpointLost):
                     state, level = self._folder.load(Pull(pull.arm, at), saved), at
         self._remove_moved(pull.arm)

@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 
 from lastarm.columns import reserve
 from lastarm.events import Failure, Loss, Pull, Told, Work
+from lastarm.policy import price
 from lastarm.runners.performer import Task
 
 ATTEMPTS_OF_LOST = 3
@@ -43,6 +44,7 @@ def failed(
 
     How much of the pull was done is not known, so all of it is booked.
     """
+    level = level if task.can_use(level) else 0
     if lost and is_suspect(task):
         why += ", running alone"
     work = Work(task.pull.upto - level, worker=worker, attempt=task.attempt)
@@ -61,6 +63,8 @@ class Turns(Generic[W]):
     - `only_home`: whether a pull would lose progress on any other worker than the arm's home
     - `alone_on_worker`: whether a suspect needs one worker for itself, or else all of them
     - `switch_seconds`: how long it takes to move a state; by default, as long as moves took so far
+    - `restarts`: whether arms are trained from zero at every level. Then a home is only for
+      another attempt, which may find the state that a failed look has left
 
     A worker that has room goes on with an arm whose state it has. If it has none, it begins with
     one that is in no worker's memory. If all pulls that wait are of arms with busy workers, it
@@ -84,11 +88,13 @@ class Turns(Generic[W]):
         only_home: Callable[[Task], bool] = lambda task: False,
         alone_on_worker: bool = False,
         switch_seconds: float | None = None,
+        restarts: bool = False,
     ) -> None:
         self._home, self._slots, self._starting = home, slots, starting
         self._under_way, self._only_home = under_way, only_home
         self._alone_on_worker = alone_on_worker
         self._switch_seconds = switch_seconds
+        self._restarts = restarts
         self._far: deque[Pull] = deque()  # of arms that are in no worker's memory
         self._near: dict[W, deque[Pull]] = {}  # worker → of arms that it has
         self._attempts: dict[Pull, int] = {}  # pull → its attempt, if that is not the first
@@ -108,7 +114,7 @@ class Turns(Generic[W]):
     def add(self, pulls: Iterable[Pull], attempt: int = 1) -> None:
         """Take pulls that may start now, in the order in which they were asked for."""
         for pull in pulls:
-            worker = self._home(pull.arm) if self._home else None
+            worker = self._home_of(pull.arm, attempt)
             if worker is None:
                 self._far.append(pull)
             else:
@@ -160,12 +166,19 @@ class Turns(Generic[W]):
     def _seconds(self, pull: Pull) -> float:
         """What a pull is expected to take; the same from when it is added until it is told."""
         arm = pull.arm
-        return (pull.upto - self._level[arm]) * self._pace[arm] if arm < len(self._pace) else 0.0
+        if arm >= len(self._pace):
+            return 0.0
+        return price(self._level[arm], pull.upto, restarts=self._restarts) * self._pace[arm]
+
+    def _home_of(self, arm: int, attempt: int) -> W | None:
+        """The worker that has a state of the arm which an attempt can use, if any has."""
+        return self._home(arm) if self._home and (attempt > 1 or not self._restarts) else None
 
     def _worth_moving(self, worker: W) -> bool:
         last = self._near[worker][-1]
-        assert self._home
-        if self._home(last.arm) != worker:  # its state was lost meanwhile
+        if (
+            self._home_of(last.arm, self._attempts.get(last, 1)) != worker
+        ):  # its state was lost meanwhile
             return True
         measured = self._move_seconds / self._moves if self._moves else 0.0
         price = measured if self._switch_seconds is None else self._switch_seconds
@@ -212,7 +225,7 @@ class Turns(Generic[W]):
             return None
         if alone:
             room = {worker: places for worker, places in room.items() if worker not in load}
-        home = self._home(task.pull.arm) if self._home else None
+        home = self._home_of(task.pull.arm, task.attempt)
         if home is not None and home in room:
             return home
         if self._waits_for_home(task):
@@ -221,7 +234,7 @@ class Turns(Generic[W]):
 
     def _waits_for_home(self, task: Task) -> bool:
         """Whether a pull has to wait for its arm's home if that has no room."""
-        home = self._home(task.pull.arm) if self._home else None
+        home = self._home_of(task.pull.arm, task.attempt)
         return home is not None and self._only_home(task)
 
     def _room(self) -> tuple[Mapping[W, int], dict[W, int], bool]:

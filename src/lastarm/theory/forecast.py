@@ -41,6 +41,7 @@ def forecast(
     losses = np.random.default_rng(0).permutation(policy.arms)
     configs = [{"loss": int(loss)} for loss in losses]
     ranked = Functions(lambda config, state, pulls: config["loss"], lambda state: state)
+    ranked.restarts = getattr(policy, "restarts", False)
     runner = Simulated(
         Arms(ranked, configs),
         workers=workers,

@@ -48,7 +48,8 @@ class Functions:
     >>> decay.loss(arm), decay.loss(decay.train(arm, pulls=1))
     (0.125, 0.0625)
 
-    The result of a search has the state that `train` returned.
+    The result of a search has the state that `train` returned. If `train` cannot continue from a
+    state, set `train.restarts = True`: it then gets None, and all pulls, each time.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Functions:
         wanted("loss", loss, ("state",))
         self._functions: dict[str, Callable[..., Any]] = {"train": train, "loss": loss}
         self.version = getattr(train, "version", 1)
+        self.restarts = bool(getattr(train, "restarts", False))
         if test is not None:
             wanted("test", test, ("state",))
             self._functions["test"] = test

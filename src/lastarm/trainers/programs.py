@@ -98,6 +98,8 @@ class Program:
       an option of that name before it: `--rate {rate?}`.
     - `names`: the names of the parameters, to check the placeholders at once. Left out, they are
       checked when an arm begins.
+    - `restarts`: whether the program trains every level from zero, and leaves nothing to continue
+      from. It then gets an empty folder and all pulls each time, and the budget counts them all.
 
     >>> import sys
     >>> python = "import sys; print(float(sys.argv[1]) / int(sys.argv[2]))"
@@ -115,8 +117,13 @@ class Program:
     starts_processes = True
 
     def __init__(
-        self, argv: Sequence[str | os.PathLike[str]], names: Collection[str] | None = None
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        names: Collection[str] | None = None,
+        *,
+        restarts: bool = False,
     ) -> None:
+        self.restarts = restarts
         if isinstance(argv, str) or not argv:
             way_out = 'Use a list of strings, such as ["./train", "--rate", "{rate}"]'
             raise InvalidArgument.of("argv", argv, "it is a program and its arguments", way_out)

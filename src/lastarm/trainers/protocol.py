@@ -31,6 +31,10 @@ class Trainer(Protocol[State]):
     - `on_all_rows(config, seed, pulls) → model`: a model that learns from all data, also from what
       arms are judged by, for `Result.refit`.
     - `restores = True`: a `train` that raises leaves the state that it was given unchanged.
+    - `restarts = True`: arms cannot be trained further, so every level is trained from zero. Given
+      a state that has had a pulls, `train` trains a + pulls in one go. Bringing an arm to b pulls
+      then costs b pulls of the budget, whatever it had before. A search asks for each level by
+      `start` and `train(state, b)`.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.

@@ -30,6 +30,7 @@ class RecordedCurves:
     - `losses`: the table, losses[arm, step].
     - `test`: a test loss for each row, which no policy sees. It may be left out.
     - `seconds_per_pull`: how long a pull takes, to watch a search that would be over at once.
+    - `restarts`: whether to play a trainer that trains every level from zero: see `Trainer`.
 
     The config of an arm is `{"row": r}`. After t pulls its loss is column t of that row, counted
     from 1. Past the last column, it is the last.
@@ -40,7 +41,14 @@ class RecordedCurves:
     (0.5, 0.4)
     """
 
-    def __init__(self, losses: Any, *, test: Any = None, seconds_per_pull: float = 0.0) -> None:
+    def __init__(
+        self,
+        losses: Any,
+        *,
+        test: Any = None,
+        seconds_per_pull: float = 0.0,
+        restarts: bool = False,
+    ) -> None:
         self.losses = _table(losses)
         self._final_test = None if test is None else _real("test", test)
         if self._final_test is not None:
@@ -48,6 +56,7 @@ class RecordedCurves:
                 rule = f"it has shape {self._final_test.shape}, for {len(self.losses)} rows"
                 raise InvalidArgument.of("test", test, rule, "Use one number for each row")
             self.test = self._test  # a table without test losses has no such method
+        self.restarts = restarts
         self.seconds_per_pull = _pace(seconds_per_pull)
 
     @classmethod

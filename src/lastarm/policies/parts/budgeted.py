@@ -11,14 +11,16 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
 from lastarm.arguments import require_budget, whole_number
 from lastarm.arguments.other_tools import OnlyKnown
+from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Pull
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, Policy, Rounds
+from lastarm.policy import Algorithm, Policy, Rounds, describe
 
 WHOLE_NUMBERS = {
     "arms": (1, "the number of settings to choose from"),
@@ -27,6 +29,12 @@ WHOLE_NUMBERS = {
     "seed": (0, "what its draws are derived from"),
 }
 """Arguments of policies that mean the same everywhere: the least that they may be, and what."""
+
+YES_OR_NO = {
+    "open_ended": "it says whether arms is only the most that may be drawn",
+    "restarts": "it says whether the trainer trains every level from zero",
+}
+"""Arguments that are True or False, and what they say."""
 
 Curves = Mapping[int, Sequence[tuple[int, float]]]
 """What was seen of each arm: (level, loss), in order."""
@@ -45,7 +53,7 @@ class Facts:
     why_higher: ClassVar[str] = ""  # why an arm may go on in place of one with a lower loss
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Budgeted(OnlyKnown, Facts, Policy):
     """A policy that is told beforehand how many arms there are and how many pulls in all."""
 
@@ -59,6 +67,9 @@ class Budgeted(OnlyKnown, Facts, Policy):
         for name, (least, meaning) in WHOLE_NUMBERS.items():
             if name in self.__dataclass_fields__:
                 setattr(self, name, whole_number(name, getattr(self, name), least, meaning))
+        for name, rule in YES_OR_NO.items():
+            if not isinstance(given := getattr(self, name, False), bool):
+                raise InvalidArgument.of(name, given, rule, "Use True or False")
         require_budget(self.budget, self.arms, self.least_budget)
 
     @classmethod
@@ -66,9 +77,16 @@ class Budgeted(OnlyKnown, Facts, Policy):
         """The numbers that were given, with those that were left out and follow from them."""
         return dict(numbers)
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+        fields = dataclasses.fields(self)
+        return partial(type(self), **{one.name: getattr(self, one.name) for one in fields}), ()
+
+    def __repr__(self) -> str:
+        """Its arguments, as a header has them: without those that say nothing new."""
+        said = describe(self).items()
+        listed = (f"{name}={value!r}" for name, value in said if name not in ("name", "version"))
+        return f"{type(self).__name__}({', '.join(listed)})"
 
     def raise_budget(self, budget: int) -> int:
         """Take a larger budget; how large it was before."""
@@ -127,7 +145,7 @@ class Budgeted(OnlyKnown, Facts, Policy):
         return None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class InRounds(Rounds, Budgeted):
     """A policy whose algorithm goes round by round."""
 
@@ -135,7 +153,8 @@ class InRounds(Rounds, Budgeted):
         Budgeted.__post_init__(self)
         algorithm = self.algorithm() if self.arms > 1 else self.only_arm()
         total = self.budget if self.adaptive else inf
-        Rounds.__init__(self, algorithm, total, self.price_of_a_look())
+        restarts = getattr(self, "restarts", False)
+        Rounds.__init__(self, algorithm, total, self.price_of_a_look(), restarts=restarts)
 
     def extend(self, budget: int) -> None:
         """Run the algorithm again, now that it has ended, with a larger budget.

@@ -59,25 +59,34 @@ def expected_rank(sizes: Sequence[int], reached: Sequence[int], max_pulls: int) 
 
 @lru_cache(maxsize=4096)
 def worth_drawing(
-    arms: int, budget: Cost, max_pulls: int, eta: Number, look_cost: Cost = 0
+    arms: int,
+    budget: Cost,
+    max_pulls: int,
+    eta: Number,
+    look_cost: Cost = 0,
+    *,
+    restarts: bool = False,
 ) -> tuple[int, Fraction]:
     """How many of the arms to draw, and with which eta, for the lowest expected rank.
 
     >>> [worth_drawing(64, budget, max_pulls=51, eta=2)[0] for budget in (65, 163, 326)]
     [17, 36, 64]
 
-    If eta is "chosen" and looks are free, it is the least: more looks cannot hurt.
+    If eta is "chosen" and looks are free, it is the least: more looks cannot hurt. Where arms are
+    trained from zero at every level (`restarts`), a look is not free, because it takes a rung.
 
     >>> [str(worth_drawing(64, 1000, 51, CHOSEN, look_cost)[1]) for look_cost in (0, 1, 10)]
     ['9/8', '3/2', '8']
+    >>> worth_drawing(64, 1000, 51, CHOSEN, restarts=True)
+    (64, Fraction(4, 1))
     """
-    etas = (ETAS if look_cost else ETAS[:1]) if eta == CHOSEN else (Fraction(eta),)
+    etas = (ETAS if look_cost or restarts else ETAS[:1]) if eta == CHOSEN else (Fraction(eta),)
     found = inf, -1, etas[0]
     n = arms
     while n:
         for each in etas:
             sizes = entering(n, each)
-            planned = levels(sizes, budget, max_pulls, look_cost=look_cost)
+            planned = levels(sizes, budget, max_pulls, look_cost=look_cost, restarts=restarts)
             # Of rungs with one level only the first is played.
             played = dict(zip(reversed(planned), reversed(sizes), strict=True))
             reached = sorted(played)

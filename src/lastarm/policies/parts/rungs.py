@@ -24,7 +24,13 @@ def entering(arms: int, eta: Fraction) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def levels(
-    sizes: tuple[int, ...], budget: Cost, max_pulls: int, *, at: int = 0, look_cost: Cost = 0
+    sizes: tuple[int, ...],
+    budget: Cost,
+    max_pulls: int,
+    *,
+    at: int = 0,
+    look_cost: Cost = 0,
+    restarts: bool = False,
 ) -> tuple[int, ...]:
     """How far each rung brings its arms, which have had `at` pulls: R_k = min(M, ⌈s / n_k⌉).
 
@@ -34,14 +40,18 @@ def levels(
     (4, 7, 13, 26, 51, 51)
     >>> cost((64, 32, 16, 8, 4, 2), _, max_pulls=51)
     652
+    >>> levels((64, 32, 16, 8, 4, 2), 652, max_pulls=51, restarts=True)
+    (2, 3, 6, 12, 24, 48)
     """
 
     def fits(share: int) -> bool:
         reached = shared(sizes, share, max_pulls, at)
-        return cost(sizes, reached, max_pulls, at=at, look_cost=look_cost) <= budget
+        price = cost(sizes, reached, max_pulls, at=at, look_cost=look_cost, restarts=restarts)
+        return price <= budget
 
-    # More pulls can cost less, because no arm is looked at after a rung that reaches the horizon.
-    # So find the first rung that can reach it; from there on, a greater share does cost more.
+    # More pulls can cost less, because no arm is looked at, or trained from zero, after a rung
+    # that reaches the horizon. So find the first rung that can reach it; from there on, a greater
+    # share does cost more.
     low, high = 0, max_pulls * sizes[0]
     for size in sizes:
         reaching = (max_pulls - 1) * size + 1
@@ -67,9 +77,22 @@ def cost(
     *,
     at: int = 0,
     look_cost: Cost = 0,
+    restarts: bool = False,
 ) -> Cost:
-    """The pulls of rungs, and the looks at their arms up to the first rung at the horizon."""
-    rises = (after - before for before, after in pairwise((at, *levels)))
-    pulls = sum(size * rise for size, rise in zip(sizes, rises, strict=True))
+    """The pulls of rungs, and the looks at their arms up to the first rung at the horizon.
+
+    If the trainer `restarts`, a rung costs its whole level for each of its arms, up to the first
+    rung at the horizon. (Two rungs of one level are both counted, so that a greater share never
+    costs less; only the first is played, and what the other would cost raises the next levels.)
+
+    >>> cost((4, 2), (8, 16), max_pulls=20), cost((4, 2), (8, 16), max_pulls=20, restarts=True)
+    (48, 64)
+    """
     below = sum(level < max_pulls for level in levels)
+    if restarts:
+        rungs = zip(sizes[: below + 1], levels, strict=False)
+        pulls = sum(size * level for size, level in rungs if level > at)
+    else:
+        rises = (after - before for before, after in pairwise((at, *levels)))
+        pulls = sum(size * rise for size, rise in zip(sizes, rises, strict=True))
     return pulls + look_cost * sum(sizes[: below + 1])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from lastarm.errors import InvalidArgument
 from lastarm.plain import duration, short
+from lastarm.policy import has_restarts
 from lastarm.report.axes import HUGE
 from lastarm.report.figures.drawing import (
     Axes,
@@ -114,23 +115,29 @@ class Plots:
         :param ax: the axes to draw into.
         """
         result = self._result
-        reached = {at.arm: at.pulls for at in result.standings()}
-        arms_with = Counter(reached.values())
+        took = {at.arm: at.pulls for at in result.standings()}
+        arms, furthest = len(took), max(took.values(), default=0)
+        if has_restarts(result.policy):  # each level was trained from zero
+            for arm, curve in result.curves.items():
+                took[arm] = sum(level for level, _ in curve)
+            for arm, failure in result.failures.items():
+                before = sum(level for level, _ in result.curves.get(arm, ()))
+                took[arm] = before + failure.pull.upto
+        arms_with = Counter(took.values())
         pulls = sorted(arms_with, reverse=True)
-        places = list(accumulate((arms_with[level] for level in pulls), initial=0))
-        arms, furthest = len(reached), max(pulls, default=0)
+        places = list(accumulate((arms_with[spent] for spent in pulls), initial=0))
         with _drawing(ax) as axes:
             label = f"{result.spent.pulls:,} pulls spent"
             axes.stairs(pulls, places, fill=True, color=PLAIN, label=label)
             if result.arm is not None:
-                own, label = reached[result.arm], f"arm {result.arm}, recommended"
+                own, label = took[result.arm], f"arm {result.arm}, recommended"
                 place = places[pulls.index(own)]
                 axes.stairs([own], [place, place + 1], fill=True, color=ACCENT, label=label)
             label = f"{arms * furthest:,} for all to go as far"
             axes.stairs([furthest], [0, arms], ls="--", lw=1.2, color=DIM, label=label)
             axes.set(xlabel="arms, by their pulls", ylabel="pulls of the arm", axisbelow=True)
             axes.set_xlim(0, max(1, arms) * 1.02)
-            axes.set_ylim(0, max(1, furthest) * 1.04)
+            axes.set_ylim(0, max(1, furthest, *pulls) * 1.04)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             looking = f"{result.spent.observations:,} looks at a loss\n"
             looking += f"{duration(result.spent.train_seconds)} training, "

@@ -63,7 +63,8 @@ class Logger(ABC):
         self._ledger = Ledger()
         self._begun = self._closed = False
         self._configs: dict[int, Mapping[str, Any]] = {}
-        self.shown_as = LOSS  # known from a journal, or else from the search
+        # Known from a journal, or else from the search:
+        self.shown_as, self.restarts = LOSS, False
 
     def __call__(self, event: Event) -> None:
         """Write what has happened."""
@@ -75,6 +76,7 @@ class Logger(ABC):
         if isinstance(event, Opened):
             self.shown_as = metric_of(event)
         if not self._begun:
+            self._ledger = Ledger(restarts=self.restarts)
             self.begin(_about(event) if isinstance(event, Opened) else {})
             self._begun = True  # only now, so that an error is not hidden by one of `close`
         improvements = len(self._ledger.best_so_far)

@@ -154,6 +154,7 @@ class Dask:
             only_home=self._only_home,
             alone_on_worker=True,
             switch_seconds=arms.switch_seconds,
+            restarts=arms.restarts,
         )
         self._flights: dict[str, Flight] = {}  # by the key of what is told
         self._unsent: deque[Told] = deque()  # failures of arms whose configs cannot be sent
@@ -258,7 +259,7 @@ class Dask:
 
     def _submit(self, task: Task, worker: str) -> None:
         home = self._homes.pop(task.pull.arm)
-        if home and not (home.level <= task.pull.upto and (home.movable or home.worker == worker)):
+        if home and not (task.can_use(home.level) and (home.movable or home.worker == worker)):
             home = None
         known = self._workers.known[worker]
         if worker not in self._kits:

@@ -73,7 +73,7 @@ class PullActor:
         arm = task.pull.arm
         held = self._states.held(arm)
         began, moves, seconds = perf_counter(), 0, 0.0
-        if copy and (held is None or held.level != copy.level):
+        if copy and task.can_use(copy.level) and (held is None or held.level != copy.level):
             with suppress(BaseException):  # lost with its machine, or it cannot be loaded here
                 state = pickle.loads(ray.get(copy.at))
                 self._states.put_back(Pull(arm, copy.level), state)
@@ -247,6 +247,7 @@ class Ray:
                 under_way=lambda: [(n, w.task) for n, w in self._workers.items() if w.task],
                 only_home=lambda task: self._kept[task.pull.arm].pinned,
                 switch_seconds=arms.switch_seconds,
+                restarts=arms.restarts,
             )
             self._cluster.find()
             self._looked = monotonic()
