@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.linear_model import LinearRegression, SGDClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
@@ -161,7 +161,8 @@ def test_what_belongs_to_rows_is_cut_with_them() -> None:
     trainer = by_rows(pipeline, fit_params={"rows__sample_weight": weights})
     state = trainer.train(trainer.start({}, 0), 10)
     assert state.model[-1].weights_.size == len(state.model[-1].y_)
-    fitted = HalvingSearch(Rows(), {"shift": [1.0, 2.0]}, cv=GroupKFold(3), resource="rows")
+    folds = GroupKFold(3)
+    fitted = HalvingSearch(Rows(), {"shift": [1.0, 2.0]}, n_arms=2, cv=folds, resource="rows")
     fitted.fit(X, y, groups=groups, sample_weight=weights)
     assert np.array_equal(fitted.best_estimator_.weights_, weights)
 
@@ -235,7 +236,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 def test_a_class_without_rows_or_too_few_rows_are_the_failure_of_an_arm() -> None:
     arms = Configs([{"n_neighbors": 200}, {"n_neighbors": 1}])
-    result = search(by_rows(KNeighborsClassifier()), arms, arms=2, budget=200)
+    result = search(by_rows(KNeighborsClassifier()), arms, arms=2, budget=60)
     assert result.config == {"n_neighbors": 1}
     assert list(result.failures) == [0]
 
@@ -286,12 +287,17 @@ def test_workers_and_a_journal_change_nothing(tmp_path: Any) -> None:
     assert found[0] == found[1]
     with pytest.raises(OtherSearch):
         HalvingSearch(
-            LogisticRegression(), space, n_arms=6, random_state=0, journal=tmp_path / "rows.jsonl"
+            SVC(tol=1e-4),
+            space,
+            n_arms=6,
+            resource="rows",
+            random_state=0,
+            journal=tmp_path / "rows.jsonl",
         ).fit(flowers, kinds)
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks provoke them
 def test_scikit_learn_finds_no_fault() -> None:
-    checked = HalvingSearch(KNeighborsClassifier(2), {"p": [1, 2]}, n_arms=2)
+    checked = HalvingSearch(KNeighborsClassifier(1), {"n_neighbors": [1, 2]}, n_arms=2)
     checks = check_estimator(checked, on_skip=None)
     assert {check["status"] for check in checks} <= {"passed", "skipped"}

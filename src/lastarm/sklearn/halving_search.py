@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from math import isinf, nan
 from numbers import Integral, Real
 from pathlib import Path
@@ -305,7 +306,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
         trainer.expect(examples(self.param_distributions))
-        chosen, configs = self._policy_and_configs(seed, trainer.max_pulls)
+        chosen, configs = self._policy_and_configs(seed, trainer)
         _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
@@ -536,32 +537,28 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             raise InvalidArgument.of("recommend", self.recommend, rule, way_out)
 
     def _policy_and_configs(
-        self, seed: int, horizon: int | None
+        self, seed: int, trainer: Estimator
     ) -> tuple[Chosen, list[dict[str, Any]]]:
-        """The policy and the configs, of which no arm can use more pulls than the `horizon`."""
         given, space, eta = self.policy, self.param_distributions, self.eta
+        horizon = trainer.max_pulls
+        chosen_by = partial(
+            choose, given, seconds=self.seconds, restarts=trainer.restarts, horizon=horizon
+        )
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
-            numbers = {"n_arms": self.n_arms, **numbers}
-            policy, seconds = choose(given, numbers, seconds=self.seconds, horizon=horizon)
+            policy, seconds = chosen_by({"n_arms": self.n_arms, **numbers})
             configs = _drawn(space, policy.arms, seed)
             return Chosen(unasked(policy, arms=len(configs)), seconds), configs
         if given in (None, TimedHalving.name) and self.budget is None and self.seconds is not None:
-            numbers["arms"] = self.n_arms
-            chosen = choose(given, numbers, seed=seed, seconds=self.seconds, horizon=horizon)
+            chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
             return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
         configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
-        numbers["arms"] = len(configs)
-        etas = 2 if eta is None else eta
-        suggested = (
-            _suggested(len(configs), self.budget, self.max_pulls, etas)
-            if horizon is None
-            else {"budget": FULL_FITS * horizon}
-        )
-        chosen = choose(
-            given, numbers, seed=seed, seconds=self.seconds, suggested=suggested, horizon=horizon
-        )
+        suggested = {"budget": FULL_FITS * (horizon or 0)}
+        if horizon is None:
+            etas = 2 if eta is None else eta
+            suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
+        chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
 
 
