@@ -18,6 +18,7 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from threadpoolctl import ThreadpoolController
@@ -206,10 +207,12 @@ class Estimator(OnlyKnown):
         self._warn_of_stopping(final)
         self.splits = self._splits(split, test, validation, cv, is_classifier(final), groups, n)
         self._stratified = is_classifier(final) and np.ndim(self._y) == 1
-        self.classes = None  # all classes, also those that a small TRAIN lacks
+        self.classes: Any = None  # all classes, also those that a small TRAIN lacks
         if is_classifier(final):
             labels = np.unique(self._y)
             self.classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
+            if isinstance(final, MultiOutputClassifier):  # a classifier for each column
+                self.classes = [np.unique(column) for column in self._y.T]
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method

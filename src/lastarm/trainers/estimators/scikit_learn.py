@@ -105,7 +105,8 @@ def _restarts(model: Any) -> bool:
 
 
 PARTIAL_FIT = Family(
-    lambda estimator: hasattr(estimator, "partial_fit"),
+    # MLPRegressor has it also with L-BFGS, but then it makes all iterations.
+    lambda estimator: hasattr(estimator, "partial_fit") and not _restarts(estimator),
     _passes,
     counted=("max_iter",),
     not_stopping=_not_stopping,
