@@ -165,8 +165,8 @@ def table() -> str:
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         lines = [line(*case) for case in cases()]
-    head = "| estimator | trained by | a pull is | continuing equals one go |\n| --- | --- | --- | --- |"
-    return "\n".join([head, *lines]) + "\n"
+    head = "| estimator | trained by | a pull is | continuing equals one go |"
+    return "\n".join([head, "| --- | --- | --- | --- |", *lines]) + "\n"
 
 
 def test_the_page_says_what_the_trials_say() -> None:

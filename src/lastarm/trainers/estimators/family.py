@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 
@@ -96,9 +97,19 @@ def set_meanwhile(model: Any, settings: Mapping[str, Any]) -> Iterator[None]:
     if not settings:  # asking for its own takes longer than some pulls
         yield
         return
-    given = model.get_params(deep=False)
-    model.set_params(**settings)
+    # scikit-learn's own way to set them looks at all parameters, which takes longer, too.
+    plain = type(model).set_params is BaseEstimator.set_params
+    given = {name: getattr(model, name) for name in settings} if plain else model.get_params()
+
+    def put(values: Mapping[str, Any]) -> None:
+        if not plain:
+            model.set_params(**values)
+        else:
+            for name, value in values.items():
+                setattr(model, name, value)
+
+    put(settings)
     try:
         yield
     finally:
-        model.set_params(**{name: given[name] for name in settings})
+        put({name: given[name] for name in settings})
