@@ -47,7 +47,15 @@ def play(policy: Any, table: Table) -> list[Pull]:
     return asked
 
 
-def naive(table: Table, drawn: list[int], B: int, M: int, eta: Fraction, c: Fraction) -> Any:
+def naive(
+    table: Table,
+    drawn: list[int],
+    B: int,
+    M: int,
+    eta: Fraction,
+    c: Fraction,
+    restarts: bool = False,
+) -> Any:
     """The algorithm once more, trying one share after the other: the arm, and all pulls."""
     S, R, left = sorted(drawn), 0, Fraction(B)
     asked: list[Pull] = []
@@ -63,13 +71,17 @@ def naive(table: Table, drawn: list[int], B: int, M: int, eta: Fraction, c: Frac
             tried, before, price = [], R, Fraction(0)
             for n in sizes:
                 tried.append(max(R, min(M, math.ceil(Fraction(share, n)))))
-                price += n * (tried[-1] - before) + (c * n if before < M else 0)
+                if not restarts:
+                    price += n * (tried[-1] - before)
+                elif tried[-1] > R and before < M:
+                    price += n * tried[-1]
+                price += c * n if before < M else 0
                 before = tried[-1]
             if price <= left:
                 best = tried
         if not best or best[0] == R:
             return S[0], asked
-        left -= len(S) * (best[0] - R + c)
+        left -= len(S) * (best[0] - (0 if restarts else R) + c)
         R = best[0]
         asked += [Pull(i, R) for i in S]
         seen |= {i: table[i][min(R, len(table[0])) - 1] for i in S}
@@ -84,22 +96,27 @@ def naive(table: Table, drawn: list[int], B: int, M: int, eta: Fraction, c: Frac
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), eta=st.sampled_from(ETAS), look_cost=st.sampled_from([0, "1/3", 2]))
+@given(
+    data=st.data(),
+    eta=st.sampled_from(ETAS),
+    look_cost=st.sampled_from([0, "1/3", 2]),
+    restarts=st.booleans(),
+)
 def test_every_answer_and_pull_is_that_of_naive_code(
-    data: st.DataObject, eta: str, look_cost: Any
+    data: st.DataObject, eta: str, look_cost: Any, restarts: bool
 ) -> None:
     values = data.draw(st.sampled_from([TIES, [*TIES * 2, math.inf, -math.inf, math.nan]]))
     table = data.draw(tables(values))
     n, M = len(table), len(table[0])
     budget = data.draw(st.integers(4, 2 * n * M + 4))
-    policy: Any = PricedHalving(n, budget, M, eta, look_cost=look_cost, seed=n)
+    policy: Any = PricedHalving(n, budget, M, eta, look_cost=look_cost, seed=n, restarts=restarts)
     arms = policy.draw(policy.drawn)
     asked = play(policy, table)
     assert (policy.recommendation, asked) == naive(
-        table, arms, budget, M, Fraction(eta), Fraction(look_cost)
+        table, arms, budget, M, Fraction(eta), Fraction(look_cost), restarts
     )
     if look_cost == 0:
-        unpriced = HorizonHalving(n, budget, M, eta, seed=n)
+        unpriced = HorizonHalving(n, budget, M, eta, seed=n, restarts=restarts)
         assert play(unpriced, table) == asked
         assert unpriced.recommendation == policy.recommendation
 
@@ -227,14 +244,19 @@ def settling_tables(draw: st.DrawFn) -> NDArray[np.float64]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(table=settling_tables(), more=st.integers(0, 50), eta=st.sampled_from(ETAS))
+@given(
+    table=settling_tables(),
+    more=st.integers(0, 50),
+    eta=st.sampled_from(ETAS),
+    restarts=st.booleans(),
+)
 def test_from_its_budget_on_the_best_of_the_arms_drawn_is_found(
-    table: NDArray[np.float64], more: int, eta: str
+    table: NDArray[np.float64], more: int, eta: str, restarts: bool
 ) -> None:
     n, M = table.shape
-    z = horizon_budget(Envelopes(table).gaps_settle, M, eta)
+    z = horizon_budget(Envelopes(table).gaps_settle, M, eta, restarts=restarts)
     assert z <= n * M
-    policy = HorizonHalving(n, z + more, M, eta)
+    policy = HorizonHalving(n, z + more, M, eta, restarts=restarts)
     assume(policy.drawn == n)
     play(policy, table.tolist())
     assert policy.recommendation == int(np.argmin(table[:, -1]))
@@ -268,12 +290,13 @@ def test_the_arm_found_is_never_further_behind_than_the_bound(
 
 
 @settings(max_examples=100, deadline=None)
-@given(n=st.integers(2, 300), M=st.integers(1, 200), data=st.data())
+@given(n=st.integers(2, 300), M=st.integers(1, 200), data=st.data(), restarts=st.booleans())
 def test_where_all_arms_are_drawn_that_bound_is_at_most_theorem_4s(
-    n: int, M: int, data: st.DataObject
+    n: int, M: int, data: st.DataObject, restarts: bool
 ) -> None:
     budget = data.draw(st.integers(n, n * M)) if M > 1 else n
-    assume(HorizonHalving(n, budget, M).drawn == n)
+    assume(HorizonHalving(n, budget, M, restarts=restarts).drawn == n)
     drops = data.draw(st.lists(st.floats(0, 1), min_size=M - 1, max_size=M - 1))
     gamma = [*np.cumsum(drops)[::-1], 0.0]
-    assert horizon_regret(gamma, n, budget, M) <= halving_regret(gamma, n, budget) + 1e-9
+    bound = horizon_regret(gamma, n, budget, M, restarts=restarts)
+    assert bound <= halving_regret(gamma, n, budget) + 1e-9

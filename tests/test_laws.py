@@ -59,10 +59,22 @@ SYNCHRONOUS: dict[str, MakePolicy] = {
     "timed-halving": partial(TimedHalving, max_pulls=20),
     "envelope-halving": partial(EnvelopeHalving, max_pulls=9),
     "envelope-halving, longer": partial(EnvelopeHalving, max_pulls=50, eta="5/4"),
+    "successive-halving, restarts": partial(SuccessiveHalving, restarts=True),
+    "successive-halving, restarts, eta 3": partial(SuccessiveHalving, eta=3, restarts=True),
+    "hyperband, restarts": partial(Hyperband, max_pulls=9, restarts=True),
+    "horizon-halving, restarts": partial(HorizonHalving, max_pulls=9, restarts=True),
+    "horizon-halving, restarts, longer": partial(
+        HorizonHalving, max_pulls=50, eta="5/4", seed=3, restarts=True
+    ),
+    "priced-halving, restarts": partial(
+        PricedHalving, max_pulls=20, look_cost="7/2", restarts=True
+    ),
+    "timed-halving, restarts": partial(TimedHalving, max_pulls=20, restarts=True),
+    "envelope-halving, restarts": partial(EnvelopeHalving, max_pulls=9, restarts=True),
 }
 BY_CHANCE = {"successive-elimination", "lucb", "lil-ucb", "lil-ucb, proven", "exponential-gap"}
 BY_CHANCE |= {"exp3", "exp3, another seed"}
-BY_VALUE = {"envelope-halving", "envelope-halving, longer"}
+BY_VALUE = {"envelope-halving", "envelope-halving, longer", "envelope-halving, restarts"}
 ASYNCHRONOUS: dict[str, MakePolicy] = {
     "asha": partial(ASHA, max_pulls=9),
     "asha, eta 2, longer": partial(ASHA, max_pulls=50, eta=2),
@@ -88,6 +100,7 @@ def test_policy_that_reasons_about_losses(name: str, check: CheckPolicy) -> None
     [
         *("uniform", "successive-halving", "successive-halving, eta 3", "successive-rejects"),
         *("horizon-halving", "horizon-halving, longer", "priced-halving", "priced-halving, dear"),
+        *("successive-halving, restarts", "horizon-halving, restarts, longer"),
     ],
 )
 def test_policy_that_goes_level_by_level(name: str) -> None:

@@ -73,6 +73,7 @@ class EnvelopeHalving(HorizonHalving):
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a number above 1, or a fraction such as "3/2".
     - `seed`: the draw of arms is derived from it.
+    - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: ours; the question is in Jamieson & Talwalkar (2015), under future directions.
     """

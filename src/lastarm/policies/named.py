@@ -97,7 +97,7 @@ def choose(
         policy = fresh(policy, restarts=True)
     elif restarts is False and getattr(policy, "restarts", False):
         rule = "restarts=True is for a trainer that trains every level from zero, and this one "
-        rule += "goes on from where it was"
+        rule += "continues from where it was"
         way_out = "Leave it out, or set `restarts = True` on the trainer, if it does so"
         raise InvalidArgument.of("policy", policy, rule, way_out)
     if horizon is not None:

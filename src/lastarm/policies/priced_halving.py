@@ -39,6 +39,7 @@ class PricedHalving(HorizonHalving):
     - `eta`: the best 1/eta of a rung go on. "chosen" leaves it to the model.
     - `seed`: the draw of arms is derived from it.
     - `look_cost`: what a look costs, in pulls; a number of at least 0, or a fraction.
+    - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: ours; docs/decisions.md says why it is as it is.
     """

@@ -72,6 +72,7 @@ class TimedHalving(HorizonHalving):
     - `seconds`: the time for all training and looking, summed over all workers.
     - `at_once`: how many workers there are. `seconds` are then for each of them.
     - `open_ended`: whether `arms` is only the most that may be drawn, and not a wish.
+    - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: ours.
     """

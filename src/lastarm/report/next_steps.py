@@ -11,7 +11,7 @@ from lastarm.masking import is_masked, without_hashes
 from lastarm.plain import clean
 from lastarm.policies import POLICIES
 from lastarm.policies.named import from_header
-from lastarm.policy import Extendable
+from lastarm.policy import Extendable, has_restarts
 from lastarm.result import Result
 
 RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
@@ -36,7 +36,8 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     ended = nothing_left(result) if state == "complete" else None
     policy, kind = from_header(opened.policy), POLICIES.get(str(opened.policy.get("name")))
     extendable = not ended and (not policy or isinstance(policy, Extendable))
-    more = 2 * result.budget if result.budget and extendable else None
+    factor, times = _worth_giving(result)
+    more = factor * result.budget if result.budget and extendable else None
     given = [str(word) for word in opened.command]
     ours = begun_by_command(opened)
     if kind and opened.policy.get("version", 1) != kind.version:
@@ -47,7 +48,7 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
     elif ours and not is_masked(given):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more and state == "complete":
-            further = "To train further, with twice the budget:"
+            further = f"To train further, with {times} the budget:"
             steps.append((further, f"lastarm resume {path} --budget {more}"))
     else:
         begun = f"by {shlex.join(without_hashes(given)) or 'a session'}"
@@ -91,6 +92,14 @@ def nothing_left(result: Result) -> str | None:
     if len(stretches) < 2:
         return None
     before, last = stretches[-2:]
-    if last.before.pulls == pulls and last.budget >= 2 * before.budget:
+    if last.before.pulls == pulls and last.budget >= _worth_giving(result)[0] * before.budget:
         return f"going from {before.budget:,} to {last.budget:,} did nothing either"
     return None
+
+
+def _worth_giving(result: Result) -> tuple[int, str]:
+    """By how much a budget should be multiplied, so that arms get further; and in words.
+
+    If every level is trained from zero, twice the budget may bring an arm no further than before.
+    """
+    return (4, "four times") if has_restarts(result.policy) else (2, "twice")

@@ -11,7 +11,7 @@ import numpy as np
 
 from lastarm.errors import BudgetTooSmall, NotAsked
 from lastarm.events import Failure, Loss, Pull, Told
-from lastarm.policy import Policy
+from lastarm.policy import Policy, price
 
 MakePolicy = Callable[[int, int], Policy]
 """`make(arms, budget)`; a policy class is one."""
@@ -86,13 +86,20 @@ def games(make: MakePolicy, outcomes: Sequence[float | None] = ANY) -> Iterator[
 
 
 def check_the_budget_is_never_exceeded(make: MakePolicy) -> None:
-    """The levels reached add up to at most the budget, at every moment."""
+    """What is trained adds up to at most the budget, at every moment.
+
+    It is the levels reached; for a trainer that restarts, all levels that arms were brought to.
+    """
     for game in games(make):
+        policy = game.begin()
+        restarts = getattr(policy, "restarts", False)
         level: dict[int, int] = {}
-        for event in game.play(game.begin()):
+        trained = 0
+        for event in game.play(policy):
             if isinstance(event, Pull):
+                trained += price(level.get(event.arm, 0), event.upto, restarts=restarts)
                 level[event.arm] = event.upto
-                assert sum(level.values()) <= game.budget, game
+                assert trained <= game.budget, game
 
 
 def check_every_pull_is_news(make: MakePolicy) -> None:

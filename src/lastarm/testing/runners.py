@@ -81,6 +81,27 @@ class Drifting:
         return float(state[1] + state[0].normal())
 
 
+class Restarting(Drifting):
+    """The same arms, trained from zero at every level; a file counts all pulls."""
+
+    restarts = True
+
+    def __init__(self, tally: Path) -> None:
+        self._tally = tally
+
+    def start(self, config: Config, seed: int) -> list[Any]:
+        """An arm, and what it begins with each time."""
+        return [None, config["limit"], config, seed, 0]
+
+    def train(self, state: list[Any], pulls: int) -> list[Any]:
+        """All pulls of the arm, those before and the new ones, in one go."""
+        _, _, config, seed, before = state
+        with self._tally.open("ab", buffering=0) as file:
+            file.write(b"x" * (before + pulls))
+        drifted = super().train(super().start(config, seed), before + pulls)
+        return [*drifted, config, seed, before + pulls]
+
+
 LIMITS = Configs([{"limit": k / 10} for k in range(8)])
 HALVING = SuccessiveHalving(8, 80)
 
@@ -176,6 +197,9 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
             assert found.spent.pulls == 24
             assert found.spent.repeated == 0, "looking changes nothing, so nothing is lost"
 
+    def check_a_trainer_that_restarts_is_booked_by_its_levels(make: MakeRunner) -> None:
+        _booked_by_levels(make, retries)
+
     return [
         check_the_answer_is_that_of_serial,
         check_seeds_and_states_are_those_of_serial,
@@ -183,7 +207,34 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
         check_every_pull_comes_back_with_its_own_attempt,
         check_a_search_that_was_cut_short_goes_on,
         check_a_failed_attempt_is_tried_again_and_counted,
+        check_a_trainer_that_restarts_is_booked_by_its_levels,
     ]
+
+
+def _booked_by_levels(make: MakeRunner, retries: int) -> None:
+    """Search with arms that are trained from zero at every level, and count what is trained."""
+    losses: list[Loss] = []
+
+    def note(event: Event) -> None:
+        losses.extend([event] if isinstance(event, Loss) else [])
+
+    with TemporaryDirectory(prefix="lastarm-") as folder:
+        tally = Path(folder, "tally")
+        found = search(
+            Restarting(tally),
+            LIMITS,
+            policy=HALVING,
+            runner=make,
+            retries=retries,
+            on_event=note,
+        )
+        spent, trained = found.spent, tally.stat().st_size
+        alone = search(Restarting(tally), LIMITS, policy=HALVING)
+    assert found.digest == alone.digest
+    assert found.test_loss == alone.test_loss
+    assert spent.pulls == sum(loss.pull.upto for loss in losses) <= HALVING.budget
+    assert spent.pulls <= trained <= spent.pulls + spent.repeated
+    assert retries or spent.repeated == 0
 
 
 def _leave() -> None:

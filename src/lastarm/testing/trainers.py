@@ -104,9 +104,19 @@ def trainer_checks(
                 f"loaded in between, it is {there}"
             )
 
+    def check_a_level_is_that_of_one_go_if_it_restarts(make: MakeTrainer, config: Config) -> None:
+        trainer = make()
+        if getattr(trainer, "restarts", False):
+            for level, (there, once) in _levels_and_one_go(trainer, config, seed).items():
+                assert same(once, there), (
+                    f"the loss after {level} pulls in one go is {once}, but if the arm was looked "
+                    f"at before, at lower levels, it is {there}"
+                )
+
     return [
         check_a_loss_is_a_number,
         check_training_a_plus_b_is_training_a_then_b,
+        check_a_level_is_that_of_one_go_if_it_restarts,
         check_looking_changes_nothing,
         check_the_same_seed_gives_the_same_losses,
         *([check_a_saved_state_goes_on_as_if_it_had_not_been_saved] if saves else []),
@@ -115,6 +125,18 @@ def trainer_checks(
 
 def _loss(trainer: Trainer[Any], state: Any) -> float:
     return observation(trainer.loss(state))[0]
+
+
+def _levels_and_one_go(
+    trainer: Trainer[Any], config: Config, seed: int
+) -> dict[int, tuple[float, float]]:
+    """Level → the loss of an arm that came there level by level, and that of a new one."""
+    losses, state, before = {}, trainer.start(config, seed), 0
+    for level in (1, 2, 4, 7):
+        state, before = trainer.train(state, level - before), level
+        whole = trainer.train(trainer.start(config, seed), level)
+        losses[level] = _loss(trainer, state), _loss(trainer, whole)
+    return losses
 
 
 def _saved_and_loaded(trainer: Any, state: Any, make: MakeTrainer) -> tuple[Any, Any]:

@@ -30,7 +30,8 @@ from lastarm.theory.envelopes import Array
 def halving_budget(settling: Sequence[float]) -> float:
     """Theorem 1: with any budget above this, Successive Halving returns the best arm.
 
-    z = 2⌈log₂ n⌉ · max_{i=2…n} i·(1 + γ̄⁻¹((ν_i − ν_1)/2)).
+    z = 2⌈log₂ n⌉ · max_{i=2…n} i·(1 + γ̄⁻¹((ν_i − ν_1)/2)). It holds for a trainer that restarts,
+    too, whose R_k is ⌊B / (|S_k|⌈log₂ n⌉)⌋: the proof uses no more of R_k than that.
 
     >>> halving_budget([100, 1])
     808
@@ -174,16 +175,23 @@ def uniform_budget_of_example_2(
     return factor * arms**2 * sigma * log(inside * sigma / delta)
 
 
-def horizon_budget(settling: Sequence[float], max_pulls: int, eta: Number = 2) -> int:
+def horizon_budget(
+    settling: Sequence[float], max_pulls: int, eta: Number = 2, *, restarts: bool = False
+) -> int:
     """With this budget or more, `HorizonHalving` returns the best of its arms, if it draws all.
 
     Of n_k arms n_{k+1} go on, and the best is sure to be among them if the rung brings them to
     τ_k = γ̄⁻¹((ν_{n_{k+1}+1} − ν_1)/2) pulls, or to M. Let s be the least share for which all rungs
     do, ⌈s / n_k⌉ ≥ min(M, τ_k). It takes z = Σ_k (n_k − n_{k+1})·min(M, ⌈s / n_k⌉) pulls, where
-    no arm goes on from the last rung. This is at most n·M.
+    no arm goes on from the last rung. This is at most n·M. If the trainer `restarts`, rungs are
+    trained from zero, and it takes z = Σ_k n_k·min(M, ⌈s / n_k⌉) up to the first rung at M, or
+    n·M where that is less.
 
     >>> horizon_budget([100, 1], max_pulls=200), horizon_budget([100, 1], max_pulls=50)
     (300, 150)
+    >>> settling = [40, 20, 10, 5, 5, 2, 2]
+    >>> horizon_budget(settling, max_pulls=200), horizon_budget(settling, 200, restarts=True)
+    (160, 240)
 
     `settling` is γ̄⁻¹((ν_i − ν_1)/2) for i = 2, …, n, as `Envelopes.gaps_settle` gives it.
     """
@@ -193,17 +201,25 @@ def horizon_budget(settling: Sequence[float], max_pulls: int, eta: Number = 2) -
         for size, kept in zip(sizes, (*sizes[1:], 1), strict=True):
             least = int(min(max_pulls, settling[kept - 1]))
             share = max(share, (least - 1) * size + 1)
-    return int(cost(sizes, shared(sizes, share, max_pulls), max_pulls))
+    price = cost(sizes, shared(sizes, share, max_pulls), max_pulls, restarts=restarts)
+    return min(int(price), sizes[0] * max_pulls)
 
 
 def horizon_regret(
-    gamma: ArrayLike, arms: int, budget: int, max_pulls: int, eta: Number = 2
+    gamma: ArrayLike,
+    arms: int,
+    budget: int,
+    max_pulls: int,
+    eta: Number = 2,
+    *,
+    restarts: bool = False,
 ) -> float:
     """ν of the arm that `HorizonHalving` returns is at most this above the least that it draws.
 
     Σ_k 2γ̄(R_k): an arm that goes on from a rung in place of the best is at most 2γ̄(R_k) behind.
     The bound only needs that the lowest loss of every rung goes on, so it also holds for
-    `EnvelopeHalving`. Where all arms are drawn and eta is 2, it is at most that of Theorem 4.
+    `EnvelopeHalving`. Where all arms are drawn and eta is 2, it is at most that of Theorem 4. If
+    the trainer `restarts`, the levels are those of such a plan.
     """
-    plan = HorizonHalving(arms, budget, max_pulls, eta).plan()
+    plan = HorizonHalving(arms, budget, max_pulls, eta, restarts=restarts).plan()
     return sum(2 * bound_at(gamma, rung.upto) for rung in plan.rungs)
