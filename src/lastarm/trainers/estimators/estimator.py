@@ -169,7 +169,7 @@ class Estimator(OnlyKnown):
             rule = "it is not an instance of an estimator"
             way_out = "Pass an instance, such as SGDClassifier()"
             raise InvalidArgument.of("estimator", final, rule, way_out)
-        if not hasattr(final, "fit"):
+        if not hasattr(final, "fit") and (resource or not _stepwise(final)):
             raise InvalidArgument.of(
                 "estimator", final, "it has no `fit`", "Write a trainer with start, train and loss"
             )
