@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import (
+    HuberRegressor,
     Lasso,
     LogisticRegression,
     Perceptron,
@@ -38,17 +40,23 @@ from sklearn.linear_model import (
 from sklearn.metrics import accuracy_score, fbeta_score, make_scorer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
 
 from lastarm import Configs, Integer, LogUniform, SuccessiveHalving, search
-from lastarm.errors import EarlyStoppingOff, InvalidArgument, OtherSearch, TrainerChanged
+from lastarm.errors import (
+    EarlyStoppingOff,
+    InvalidArgument,
+    OtherSearch,
+    OtherVersion,
+    TrainerChanged,
+)
 from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
 from tests.refusals import refused, warned
@@ -97,6 +105,7 @@ ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "LogisticRegression": (LogisticRegression(), {"C": 0.1}),
     "LogisticRegression by saga": (LogisticRegression(solver="saga"), {"C": 0.1}),
+    "HuberRegressor": (HuberRegressor(), {"epsilon": 1.5}),
     "Lasso": (Lasso(), {"alpha": 0.01}),
     "Pipeline": (make_pipeline(StandardScaler(), SGDClassifier()), {"sgdclassifier__alpha": 0.01}),
     "Pipeline with randomness": (
@@ -462,9 +471,6 @@ def test_the_users_own_split_is_kept() -> None:
 
 
 def test_what_cannot_be_done_is_refused_before_training() -> None:
-    for estimator in (SVC(), LogisticRegression(solver="liblinear"), make_pipeline(PCA(), SVC())):
-        with refused("estimator"):
-            Estimator(estimator, X, y)
     with refused("estimator", SGDClassifier):
         Estimator(SGDClassifier, X, y)
     with refused("scoring", None):
@@ -695,6 +701,75 @@ def test_other_data_or_settings_have_another_fingerprint() -> None:
     assert len(set(different)) == len(different)
     noisy = SGDClassifier(random_state=np.random.RandomState(1))
     assert fingerprint(noisy) == fingerprint(pickle.loads(pickle.dumps(noisy)))
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "options"),
+    [
+        (LogisticRegression(), {}, (True, True)),
+        (
+            LogisticRegression(solver="newton-cholesky"),
+            {"solver": ["newton-cholesky"]},
+            (False, False),
+        ),
+        (LogisticRegression(solver="newton-cholesky"), {"solver": ["saga"]}, (False, True)),
+        (MLPClassifier(), {"solver": ["adam", "sgd"]}, (False, False)),
+        (MLPClassifier(), {"solver": ["adam", "lbfgs"], "alpha": [0.1, 1]}, (False, True)),
+        (make_pipeline(PCA(2), HuberRegressor()), {"pca__whiten": [True]}, (True, True)),
+        (
+            Pipeline([("pca", PCA(2)), ("last", SGDClassifier())]),
+            {"last": [SGDClassifier(), LogisticRegression()]},
+            (False, True),
+        ),
+    ],
+)
+def test_if_one_arm_cannot_be_continued_all_restart(
+    model: Any, setting: dict[str, Any], options: tuple[bool, bool]
+) -> None:
+    trainer = Estimator(model, X, y)
+    assert trainer.restarts is options[0]
+    trainer.expect(setting)
+    assert (trainer.restarts, trainer.version) == (options[1], 1 + options[1])
+    trainer.expect({})
+    assert trainer.restarts is options[0]
+
+
+def test_a_level_of_a_solver_that_cannot_be_continued_is_one_fit() -> None:
+    trainer = Estimator(MLPClassifier((10,)), X, y)
+    space = {"solver": ["adam", "lbfgs"], "alpha": [1e-4, 1e-3]}
+    result = search(trainer, space, arms=4, budget=80)
+    assert result.policy["restarts"]
+    assert result.spent.pulls == sum(
+        level for curve in result.curves.values() for level, _ in curve
+    )
+    train = trainer.splits[0].train
+    for C in (1e-4, 10.0):  # the first converges
+        arm = Estimator(LogisticRegression(), X, y)
+        state = arm.train(arm.train(arm.start({"C": C}, 0), 50), 30)
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plain = LogisticRegression(C=C, max_iter=80).fit(X[train], y[train])
+        assert np.array_equal(plain.coef_, state.model.coef_)
+        assert state.model.max_iter == 100
+
+
+def test_a_journal_of_arms_that_were_continued_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = partial(search, space={"C": [0.1, 1.0]}, arms=2, budget=8, journal=tmp_path / "j.jsonl")
+    with monkeypatch.context() as before:
+        before.setattr(Estimator, "version", 1)
+        call(Estimator(LogisticRegression(), X, y))
+    with pytest.raises(OtherVersion) as refusal:
+        call(Estimator(LogisticRegression(), X, y))
+    assert (refusal.value.written, refusal.value.known) == (1, 2)
+
+
+def test_each_column_of_targets_may_have_classes_of_its_own() -> None:
+    columns = np.column_stack([y, y > 4])
+    trainer = Estimator(MultiOutputClassifier(SGDClassifier()), X, columns)
+    state = trainer.train(trainer.start({"estimator__alpha": 0.01}, 0), 5)
+    assert trainer.loss(state) < 0.5
 
 
 def test_a_search_finds_a_good_arm_and_tests_it() -> None:

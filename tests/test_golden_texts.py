@@ -116,6 +116,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.EarlyStoppingOff: lambda: e.EarlyStoppingOff(
         "LGBMClassifier", {"n_iter_no_change": 9}, True
     ),
+    e.FittedByRows: lambda: e.FittedByRows("SVC"),
     e.NoTestLoss: lambda: e.NoTestLoss("ValueError: no"),
     e.StateNotSaved: lambda: e.StateNotSaved(3, "TypeError: cannot pickle a socket"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),

@@ -36,7 +36,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from xgboost import XGBClassifier
 
@@ -826,10 +825,7 @@ def test_refit_may_name_the_only_metric() -> None:
     assert named.predict(X_test).shape == y_test.shape
 
 
-def test_what_cannot_be_trained_or_drawn_is_refused_before_training() -> None:
-    for estimator in (SVC(), LogisticRegression(solver="liblinear")):
-        with refused("estimator", estimator):
-            halving(estimator=estimator, space={}, n_arms=1).fit(X, y)
+def test_what_cannot_be_drawn_is_refused_before_training() -> None:
     with refused("alpha", []):
         halving(space={"alpha": []}).fit(X, y)
 

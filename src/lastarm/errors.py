@@ -505,6 +505,18 @@ class EarlyStoppingOff(LastarmWarning):
         )
 
 
+class FittedByRows(LastarmWarning):
+    """An `estimator` cannot be trained in steps, so arms are fitted to more and more rows."""
+
+    def __init__(self, estimator: str) -> None:
+        self.estimator = estimator
+        super().__init__(
+            f"{estimator} cannot be trained in steps, so a pull is 1 % of the training rows: each "
+            'level is a fit of its own, and level 100 has all of them. Use resource="rows" to '
+            "avoid this warning."
+        )
+
+
 class NoTestLoss(LastarmWarning):
     """The test loss of the recommended arm could not be computed; `cause` says why."""
 

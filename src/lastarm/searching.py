@@ -55,7 +55,7 @@ from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
 from lastarm.samplers import SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, drawn, names, size
+from lastarm.space import Space, domains, drawn, examples, size
 from lastarm.system.offspring import ThisProcess
 from lastarm.system.temporary import sweep
 from lastarm.trainers import (
@@ -108,6 +108,9 @@ def perform(
     shown_as = _shown_as(metric, maximize, own)
     how = Maximized(how) if maximize and not own.maximize else how
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
+    include = () if include is None else include
+    if hasattr(trainer, "expect"):
+        trainer.expect(examples(space, include))
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
     policy, limit = choose(
         policy,
@@ -116,6 +119,7 @@ def perform(
         seconds=seconds,
         workers=workers,
         restarts=bool(getattr(how, "restarts", False)),
+        horizon=getattr(how, "max_pulls", None),
     )
     if getattr(policy, "open_ended", False):
         policy = unasked(policy, arms=min(policy.arms, size(space) or policy.arms))
@@ -126,9 +130,6 @@ def perform(
         starts_processes=getattr(how, "starts_processes", False),
         batched=batched,
     )
-    include = () if include is None else include
-    if hasattr(trainer, "refuse_settings"):
-        trainer.refuse_settings(names(space).union(*include))
     configs: Sequence[Config] = drawn(space, policy.arms, seed, include)
     prepared = _Prepared(
         trainer=how,

@@ -70,14 +70,16 @@ _HOMES = {
     'List the options one after another, as in Choice("relu", "tanh")': "options",
     "Give it to Estimator(model, X, y, …) or to HalvingSearch": "cv scoring validation split "
     "pulls_per_step",
+    'What a pull is, is decided by the trainer. If it is to be rows, use resource="rows" in '
+    "Estimator(model, X, y, …) or in HalvingSearch": "resource",
 }
 # What to do about words that lastarm has no name for.
 _WITHOUT = {
     "The first level follows from the arms and the budget: leave it out": "min_resource "
     "min_resources grace_period min_t min_budget min_iter r min_early_stopping_rate "
     "n_warmup_steps bootstrap_count",
-    "What a pull is, such as an epoch, is decided by the trainer: leave it out": "resource "
-    "resource_attr time_attr fidelity",
+    "What a pull is, such as an epoch, is decided by the trainer: leave it out": "resource_attr "
+    "time_attr fidelity",
     "Hyperband computes its brackets from max_pulls and eta: leave it out": "brackets",
     "The winner is trained already, as result.state: leave it out": "refit",
     "An arm that raises is out, and the search continues: leave it out": "error_score catch",

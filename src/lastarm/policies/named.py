@@ -34,6 +34,7 @@ def choose(
     workers: int | None = None,
     restarts: bool | None = None,
     suggested: Mapping[str, Any] | None = None,
+    horizon: int | None = None,
     spelled: Callable[[str], str] = str,
 ) -> Chosen:
     """The policy that was asked for. All who take names or numbers have it chosen here.
@@ -50,6 +51,8 @@ def choose(
     - `restarts`: whether the trainer trains every level from zero, if that is known. The policy
       then plans for it, or is refused.
     - `suggested`: numbers for a policy that takes them, where they were left out.
+    - `horizon`: the most pulls that the trainer has a use for, None if there is no such number.
+      `max_pulls` is this number where it was left out, and not more.
     - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
@@ -58,6 +61,10 @@ def choose(
     Chosen(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
     """
     given = {name: number for name, number in numbers.items() if number is not None}
+    if horizon is not None:
+        suggested = {**(suggested or {}), "max_pulls": horizon}
+        if policy is None and ("budget" in given or "budget" in suggested or seconds is None):
+            given.setdefault("max_pulls", horizon)
     stop_after = seconds
     if isinstance(policy, str | None):
         only_seconds = seconds is not None and "budget" not in {**given, **(suggested or {})}
@@ -93,6 +100,8 @@ def choose(
         rule += "continues from where it was"
         way_out = "Leave it out, or set `restarts = True` on the trainer, if it does so"
         raise InvalidArgument.of("policy", policy, rule, way_out)
+    if horizon is not None:
+        _require_within(policy, horizon)
     return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
 
 
@@ -104,6 +113,20 @@ def _require_restarts(name: str, policy: Any) -> None:
         rule += "plans as if arms went on from where they were"
         way_out = f"Use one of {', '.join(having)}"
         raise InvalidArgument.of("policy", name, rule, way_out)
+
+
+def _require_within(policy: Policy, horizon: int) -> None:
+    """Refuse a policy that brings arms past the horizon: a trainer has one if pulls are rows."""
+    most = getattr(policy, "max_pulls", None)
+    if most is not None and most > horizon:
+        rule = f"a pull is 1 % of the rows, so after {horizon} pulls an arm has seen all of them"
+        raise InvalidArgument.of("max_pulls", most, rule, f"Use at most {horizon}")
+    if most is None and isinstance(policy, Budgeted):
+        highest = max((rung.upto for rung in policy.plan().rungs), default=0)
+        if highest > horizon:
+            rule = f"it brings arms to {highest} pulls, but a pull is 1 % of the rows"
+            way_out = f"Use less budget, or a policy that takes max_pulls={horizon}"
+            raise InvalidArgument.of("policy", policy, rule, way_out)
 
 
 def _require_policy(policy: Any) -> None:

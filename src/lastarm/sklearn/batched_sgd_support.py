@@ -59,6 +59,8 @@ def why_not(trainer: Estimator, configs: Sequence[Config]) -> str | None:
     others = {name for config in configs for name in config if not name.startswith(step)}
     if others or any(name == step[:-2] for config in configs for name in config):
         return f"{', '.join(sorted(others)) or step[:-2]} is not a setting of the last step"
+    if trainer.restarts:
+        return "each level is a fit of its own"
     if trainer.weighs:
         return "the kernel knows neither weights nor other parameters of fit"
     losses = LOSSES if type(model) is SGDClassifier else ("squared_error",)

@@ -28,7 +28,7 @@ class FoldByFold:
         self.start, self.train = trainer.start, trainer.train
         self.on_all_rows = trainer.on_all_rows
         self.version, self.shown_as = trainer.version, trainer.shown_as
-        self.restarts = getattr(trainer, "restarts", False)
+        self.restarts, self.max_pulls = trainer.restarts, trainer.max_pulls
 
     def loss(self, state: Trained) -> Mapping[str, float]:
         """The mean loss of all folds, and the scores of each."""

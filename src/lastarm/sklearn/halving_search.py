@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from math import isinf, nan
 from numbers import Integral, Real
 from pathlib import Path
@@ -47,7 +48,7 @@ from lastarm.policy import fresh as unasked
 from lastarm.result import Result
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.space import Configs, Space, draw, names, size
+from lastarm.space import Configs, Space, draw, examples, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.estimators.boosting import STOPPING_ROUNDS
@@ -75,6 +76,7 @@ ARMS = 32  # if their number is not given
 # Where no budget is given:
 PULLS_AT_FIRST = 4  # of every arm
 PART_OF_ALL = 5  # of training every arm fully, where it is known how far that is
+FULL_FITS = 4  # where a pull is 1 % of the rows
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
@@ -142,7 +144,7 @@ def _require_refit(search: HalvingSearch, name: str) -> None:
 
 
 class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
-    """Finds a good config of an estimator that can be trained in steps, and trains none twice.
+    """Finds a good config of an estimator, and trains only the best of many configs fully.
 
     >>> from lastarm import LogUniform
     >>> from sklearn.datasets import load_digits
@@ -155,9 +157,10 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
     ([32, 16, 8, 4, 2], [4, 12, 28, 60, 124], 640)
 
     All configs are trained a little, the best 1/eta of them are kept, and these continue from
-    where they are.
+    where they are. An estimator that cannot be trained in steps is fitted to a few of the rows,
+    and the best to more of them.
 
-    - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. See
+    - `estimator`: any estimator with `fit`, or a Pipeline. See
       `lastarm.trainers.estimators.Estimator` for what a pull is.
     - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
       or scipy.
@@ -166,10 +169,15 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
       for if it is left out.
     - `budget`: the total number of pulls over all configs: passes over the data, trees or
       iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
-      has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes.
+      has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes. By
+      rows it is 400, as much as four fits to all rows that models learn from.
     - `max_pulls`: the most pulls that one config is worth, if that is known. With it, the default
       policy is `HorizonHalving`, which then finds better configs; without it, it is the paper's
       `SuccessiveHalving`.
+    - `resource`: what pulls are. "rows" fits a model anew at each level, to b % of the rows after
+      b pulls. Then `max_pulls` is at most 100, and 100 if it is left out. Left out, pulls are
+      passes, trees or iterations; if the estimator has none of these, they are rows, with a
+      warning.
     - `policy`: the name of another policy, which gets these numbers (`max_pulls` left out means an
       even share of the budget among the rungs), or a policy with numbers of its own, and then
       none of these numbers may be given.
@@ -240,6 +248,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         n_arms: int | None = None,
         budget: int | None = None,
         max_pulls: int | None = None,
+        resource: Literal["rows"] | None = None,
         policy: Policy | str | None = None,
         eta: Number | None = None,
         validation: float = 0.2,
@@ -261,6 +270,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         self.n_arms = n_arms
         self.budget = budget
         self.max_pulls = max_pulls
+        self.resource = resource
         self.policy = policy
         self.eta = eta
         self.validation = validation
@@ -295,8 +305,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         if workers < 0:
             workers = max(1, (os.cpu_count() or 1) + 1 + workers)
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
-        trainer.refuse_settings(names(self.param_distributions))
-        chosen, configs = self._policy_and_configs(seed)
+        trainer.expect(examples(self.param_distributions))
+        chosen, configs = self._policy_and_configs(seed, trainer)
         _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
@@ -362,6 +372,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             metric=self._metric(),
             **beside,
             fit_params=params,
+            resource=self.resource,
             seed=seed,
         )
         self.n_splits_ = len(trainer.splits)
@@ -525,24 +536,29 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             way_out = 'Use "latest" or "best", or leave it out'
             raise InvalidArgument.of("recommend", self.recommend, rule, way_out)
 
-    def _policy_and_configs(self, seed: int) -> tuple[Chosen, list[dict[str, Any]]]:
+    def _policy_and_configs(
+        self, seed: int, trainer: Estimator
+    ) -> tuple[Chosen, list[dict[str, Any]]]:
         given, space, eta = self.policy, self.param_distributions, self.eta
+        horizon = trainer.max_pulls
+        chosen_by = partial(
+            choose, given, seconds=self.seconds, restarts=trainer.restarts, horizon=horizon
+        )
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
-            numbers = {"n_arms": self.n_arms, **numbers}
-            policy, seconds = choose(given, numbers, seconds=self.seconds)
+            policy, seconds = chosen_by({"n_arms": self.n_arms, **numbers})
             configs = _drawn(space, policy.arms, seed)
             return Chosen(unasked(policy, arms=len(configs)), seconds), configs
         if given in (None, TimedHalving.name) and self.budget is None and self.seconds is not None:
-            numbers["arms"] = self.n_arms
-            chosen = choose(given, numbers, seed=seed, seconds=self.seconds)
+            chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
             return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
         configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
-        numbers["arms"] = len(configs)
-        etas = 2 if eta is None else eta
-        suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
-        chosen = choose(given, numbers, seed=seed, seconds=self.seconds, suggested=suggested)
+        suggested = {"budget": FULL_FITS * (horizon or 0)}
+        if horizon is None:
+            etas = 2 if eta is None else eta
+            suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
+        chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from math import prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -305,9 +306,31 @@ def domains(space: Space) -> dict[str, Any]:
     return {} if isinstance(read, Configs) else read.describe()
 
 
-def names(space: Space) -> set[str]:
-    """The names of all its parameters, also of those that only some configs have."""
-    return {name for part in _read(space).parts for name in part}
+def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[str, list[Any]]:
+    """Values of each parameter: all that are listed, but of numbers only one.
+
+    - `space`: as in `draw`.
+    - `include`: configs that are tried, too.
+
+    >>> from lastarm.space import LogUniform
+    >>> examples({"C": LogUniform(1, 2), "solver": ["sag", "saga"]}, [{"C": 5, "solver": "lbfgs"}])
+    {'C': [1.55...], 'solver': ['sag', 'saga', 'lbfgs']}
+    """
+    found: dict[str, list[Any]] = {}
+    seen: set[tuple[str, Any]] = set()
+    for part in chain(_read(space).parts, include):
+        for name, value in part.items():
+            if isinstance(value, Choice | Constant):
+                some = value.values()
+            else:
+                some = [value.sample(generator(0)) if isinstance(value, Domain) else value]
+            for one in some:
+                number = isinstance(one, Real) and not isinstance(one, bool)
+                key = (name, Real if number else one if isinstance(one, str) else id(one))
+                if key not in seen:
+                    seen.add(key)
+                    found.setdefault(name, []).append(one)
+    return found
 
 
 def _read(space: Space) -> AnyOf | Grid | Configs:

@@ -40,6 +40,9 @@ class Trainer(Protocol[State]):
       a state that has had a pulls, `train` trains a + pulls in one go. Bringing an arm to b pulls
       then costs b pulls of the budget, whatever it had before. A search asks for each level by
       `start` and `train(state, b)`.
+    - `max_pulls`, a whole number: an arm can use no more pulls. A search gives it no more.
+    - `expect(settings)`: called before a search with the values of each parameter (all that are
+      listed, one of a range), for a trainer that depends on them.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.

@@ -99,7 +99,7 @@ def split(
     if groups is not None:
         units = _Groups(groups, n, stratify)
         return units.split(seed, n_test, n_validation)
-    order = _mixed(labels if _stratified(labels, stratify, 3) else None, n, seed)
+    order = mixed(labels if _stratified(labels, stratify, 3) else None, n, seed)
     return Split(order[n_test + n_validation :], order[n_test:][:n_validation], order[:n_test])
 
 
@@ -135,7 +135,7 @@ def folds(
     if groups is not None:
         return _Groups(groups, n, stratify).folds(k, seed, n_test)
     in_proportion = _stratified(labels, stratify, k)
-    order = _mixed(labels if in_proportion else None, n, seed)
+    order = mixed(labels if in_proportion else None, n, seed)
     rest = order[n_test:]
     dealt = rest
     if labels is not None and in_proportion:  # class by class, so that each fold gets its part
@@ -208,7 +208,7 @@ class _Groups:
         return np.flatnonzero(np.isin(self._of_row, groups))
 
 
-def _mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
+def mixed(labels: NDArray[Any] | None, n: int, seed: int) -> Rows:
     """All rows, shuffled; with labels so that any first m of them have the classes in proportion.
 
     The i-th row of a class of c comes at (i + ½) / c: Webster's method of giving seats to parties.

@@ -6,9 +6,10 @@ import hashlib
 import pickle
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
@@ -17,21 +18,23 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from threadpoolctl import ThreadpoolController
 
 from lastarm.arguments import whole_number
 from lastarm.arguments.other_tools import OnlyKnown
-from lastarm.errors import EarlyStoppingOff, InvalidArgument
+from lastarm.errors import EarlyStoppingOff, FittedByRows, InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
 from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
+from lastarm.trainers.estimators.rows import ALL, ROWS, Nested
 from lastarm.trainers.estimators.scoring import ONLY, Scoring
 from lastarm.trainers.protocol import Config
-from lastarm.trainers.splits import Split, folds
+from lastarm.trainers.splits import Rows, Split, folds
 from lastarm.trainers.splits import split as draw
 
 FAMILIES = (  # the first that accepts an estimator trains it
@@ -85,9 +88,10 @@ class Fold(NamedTuple):
 class Estimator(OnlyKnown):
     """Arms that are configs of one estimator or Pipeline, trained on TRAIN and judged by VAL.
 
-    - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. With
-      `partial_fit` a step is a pass over TRAIN; with LightGBM, XGBoost, or `warm_start` and
-      `n_estimators` it is a tree; with `warm_start` and `max_iter` it is an iteration.
+    - `estimator`: any estimator with `fit`, or a Pipeline. If it, or the last step of the
+      Pipeline, can be trained in steps, a pull is a step: with `partial_fit` a pass over TRAIN;
+      with LightGBM, XGBoost, or `warm_start` and `n_estimators` a tree; with `warm_start` and
+      `max_iter` an iteration. Else a pull is 1 % of the rows, as with `resource="rows"`.
     - `X`, `y`: the rows and their targets. `y` is None if the estimator needs none.
     - `split`: which rows are TRAIN, VAL and TEST. Left out, they are drawn.
     - `test`, `validation`: the shares of the rows that are TEST and VAL. 0 means no TEST.
@@ -108,6 +112,9 @@ class Estimator(OnlyKnown):
     - `fit_params`: other parameters of the estimator's `fit`. Those with an entry per row are cut
       with the rows. Without metadata routing, those of a Pipeline are named after their step, as
       in "model__sample_weight".
+    - `resource`: what pulls are. "rows" fits a model anew at each level: to b % of the rows of
+      TRAIN after b pulls, and to all of them after 100. Left out, they are steps where the
+      estimator has any; where it has none they are rows, with a warning.
     - `pulls_per_step`: how many steps a pull has.
     - `seed`: decides which rows are in which part.
     - `threads`: the threads of BLAS, OpenMP and LightGBM; None lets them choose. An `n_jobs` that
@@ -129,6 +136,12 @@ class Estimator(OnlyKnown):
     a sum depend on the number of threads: the same search could end differently.
 
     Early stopping is switched off while an arm is trained, with a warning: pulls take its place.
+
+    Some solvers, such as L-BFGS, cannot be continued. Arms that use them `restarts`: at level b
+    they are trained from zero, in one go, and such a level costs b pulls (docs/estimators.md). By
+    rows, this holds for all arms. The rows of a level contain those of the levels below, have the
+    classes in proportion and at least one row of each class, and keep groups whole. A Pipeline is
+    then fitted as a whole, and the early stopping of the estimator's own stays.
     """
 
     def __init__(
@@ -146,6 +159,7 @@ class Estimator(OnlyKnown):
         sample_weight: Any = None,
         groups: Any = None,
         fit_params: Mapping[str, Any] | None = None,
+        resource: Literal["rows"] | None = None,
         pulls_per_step: int = 1,
         seed: int = 0,
         threads: int | None = 1,
@@ -155,7 +169,10 @@ class Estimator(OnlyKnown):
             rule = "it is not an instance of an estimator"
             way_out = "Pass an instance, such as SGDClassifier()"
             raise InvalidArgument.of("estimator", final, rule, way_out)
-        family = _family(final)
+        if not hasattr(final, "fit") and (resource or not _stepwise(final)):
+            raise InvalidArgument.of(
+                "estimator", final, "it has no `fit`", "Write a trainer with start, train and loss"
+            )
         if scoring is None and not (is_classifier(final) or is_regressor(final)):
             kind = type(final).__name__
             rule = f"{kind} is neither a classifier nor a regressor, so its loss is not defined"
@@ -183,25 +200,68 @@ class Estimator(OnlyKnown):
         splitter = cv if hasattr(cv, "split") else None
         self._sent = self._metadata(splitter, sample_weight, groups, fit_params, n)
         self._fit_params = for_steps(estimator, self._sent.fit)
-        require_taken(final, family, self._fit_params[1])
-        self._warned = False
+        self._groups = groups
+        self._resource, self._warned, self._said = _known_resource(resource), False, False
+        self._expect([final])
+        require_taken(final, self._family(final), self._fit_params[1])
         self._warn_of_stopping(final)
         self.splits = self._splits(split, test, validation, cv, is_classifier(final), groups, n)
-        self.classes = None  # all classes, also those that a small TRAIN lacks
+        self._stratified = is_classifier(final) and np.ndim(self._y) == 1
+        self.classes: Any = None  # all classes, also those that a small TRAIN lacks
         if is_classifier(final):
             labels = np.unique(self._y)
             self.classes = labels if self._y.ndim == 1 else np.arange(self._y.shape[1])
+            if isinstance(final, MultiOutputClassifier):  # a classifier for each column
+                self.classes = [np.unique(column) for column in self._y.T]
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method
-        self.version = 2 if _trained_otherwise_before(final) else 1
 
-    def refuse_settings(self, names: Iterable[str]) -> None:
-        """Refuse a space whose parameters have these names, before anything is trained.
+    @property
+    def version(self) -> int:
+        """2 if version 0.1 trained such arms in another way, else 1."""
+        if self.resource == "rows":  # which version 0.1 did not have
+            return 1
+        before = _trained_otherwise_before(final_step(self.estimator))
+        return 2 if self.restarts or before else 1
 
-        :param names: the names of all parameters.
+    @property
+    def max_pulls(self) -> int | None:
+        """The most pulls that an arm can use; None if there is no limit."""
+        return ALL if self.resource == "rows" else None
+
+    def expect(self, settings: Mapping[str, Sequence[Any]]) -> None:
+        """Prepare for a space, before anything is trained; refuse a setting that pulls decide.
+
+        If some of its arms cannot be continued, all arms restart, because they share one price. If
+        some have no steps, pulls are rows.
+
+        - `settings`: the values of each parameter: all that are listed, one of a range.
         """
-        _refuse_counted(self.estimator, names)
+        kinds, prefix = [final_step(self.estimator)], ""
+        if isinstance(self.estimator, Pipeline):
+            last = self.estimator.steps[-1][0]
+            kinds += [one for one in settings.get(last, ()) if hasattr(one, "fit")]
+            prefix = f"{last}__"
+        varied = []
+        for name, values in settings.items():
+            for kind, value in product(kinds, values if name.startswith(prefix) else ()):
+                with suppress(Exception):  # an arm that cannot be started fails on its own
+                    varied.append(clone(kind).set_params(**{name.removeprefix(prefix): value}))
+        self._expect([*kinds, *varied])
+        self._refuse_counted(self.estimator, settings)
+
+    def _expect(self, models: Sequence[Any]) -> None:
+        """Decide what pulls are if these are the last steps of the arms, and if arms restart."""
+        alone = [model for model in models if not any(one.accepts(model) for one in FAMILIES)]
+        self.resource = "rows" if alone else self._resource
+        self.restarts = any(self._family(model).restarts(model) for model in models)
+        if self.resource == "rows" and self.pulls_per_step != 1:
+            rule = "a pull is 1 % of the rows"
+            raise InvalidArgument.of("pulls_per_step", self.pulls_per_step, rule, "Leave it out")
+        if alone and self._resource is None and not self._said:
+            self._said = True
+            warnings.warn(FittedByRows(type(alone[0]).__name__), stacklevel=3)
 
     def start(self, config: Config, seed: int) -> Trained:
         """Models with this config, not fitted yet."""
@@ -209,7 +269,7 @@ class Estimator(OnlyKnown):
         for _ in self.splits:  # a setting that is an estimator is another one in each
             settings = {name: clone(value, safe=False) for name, value in config.items()}
             models.append(clone(self.estimator).set_params(**settings))
-        _refuse_counted(models[0], config)  # it may have another last step than the others
+        self._refuse_counted(models[0], config)  # it may have another last step than the others
         self._warn_of_stopping(final_step(models[0]))
         return Trained(config, seed, 0, models)
 
@@ -217,12 +277,27 @@ class Estimator(OnlyKnown):
         """The same models, trained `pulls` pulls further."""
         upto = state.pulls + pulls
         with self._as_set():
+            if self.resource == "rows":
+                state.models = [self._fitted(i, state, upto) for i in range(len(self.splits))]
+                state.pulls = upto
+                return state
             for model, fold in zip(state.models, self.folds(state), strict=True):
                 if state.pulls == 0 and fold.transformers is not None:
                     model.steps[:-1] = fold.transformers.steps
                 self._further(final_step(model), self.lesson(fold), state.pulls, upto, state.seed)
         state.pulls = upto
         return state
+
+    def _fitted(self, i: int, state: Trained, upto: int) -> Any:
+        """The model of fold i at a level, fitted anew to its rows."""
+        model, nested = state.models[i], self._nested(i)
+        if state.pulls and nested.count(state.pulls) == nested.count(upto):
+            return model  # of a few rows, 1 % may be none
+        rows, fresh = self._of_level(i, upto), clone(model)
+        params = of_rows(self._X, self._sent.fit, rows)
+        lesson = Lesson(_cut(self._X, rows), _cut(self._y, rows), self.classes, 1, params)
+        self._further(fresh, lesson, 0, upto, state.seed)
+        return fresh
 
     def loss(self, state: Trained) -> Any:
         """The mean loss of all models on VAL; of several metrics, also the mean of each."""
@@ -241,14 +316,17 @@ class Estimator(OnlyKnown):
         """All metrics of each model on a part of the rows, by their names: higher is better.
 
         - `state`: a trained arm.
-        - `part`: the rows that it is judged by.
+        - `part`: the rows that it is judged by. TRAIN are those that it has learnt from.
         """
-        whole = part == "test" or self.metrics.sees_rows_as_given(self._sent.score)
+        by_rows = self.resource == "rows"
+        whole = by_rows or part == "test" or self.metrics.sees_rows_as_given(self._sent.score)
         with self._as_set():
             found = []
             folds = [None] * len(self.splits) if whole else self.folds(state)
             for i, (model, fold) in enumerate(zip(state.models, folds, strict=True)):
                 judged = self._rows(i, part) if fold is None else getattr(fold, part)
+                if by_rows and part == "train":
+                    judged = self._labelled(self._of_level(i, state.pulls))
                 with self._threads_of(final_step(model)):
                     scored = model if whole else final_step(model)
                     found.append(self.metrics.scores(scored, *judged))
@@ -266,6 +344,11 @@ class Estimator(OnlyKnown):
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with this config that has learnt from all rows, also those of VAL and TEST."""
         with self._as_set():
+            if self.resource == "rows":  # then it is a plain fit, whatever its level was
+                model = self.start(config, seed).models[0]
+                lesson = Lesson(self._X, self._y, self.classes, 1, self._sent.fit)
+                self._further(model, lesson, 0, ALL, seed, quiet=False)
+                return model
             model, lesson = self.begun_on_all_rows(config, seed)
             self._further(final_step(model), lesson, 0, pulls, seed)
         return model
@@ -286,7 +369,7 @@ class Estimator(OnlyKnown):
     def boosts(self) -> bool:
         """Whether the estimator overfits with more pulls, as boosted trees do."""
         final = final_step(self.estimator)
-        return _family(final).boosts(final)
+        return self._family(final).boosts(final)
 
     @property
     def weighs(self) -> bool:
@@ -311,6 +394,7 @@ class Estimator(OnlyKnown):
             "pulls_per_step": self.pulls_per_step,
             "seed": self.seed,
             "threads": self.threads,
+            **({"resource": "rows"} if self.resource == "rows" else {}),
             **({"metric": self.metrics.metric} if self.metrics.metric else {}),
             **{
                 f"{to}.{name}": _digest(value)
@@ -322,7 +406,8 @@ class Estimator(OnlyKnown):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in {"_parts", "_kept", "_pools"}}
+        forgotten = {"_parts", "_kept", "_orders", "_pools"}
+        return {k: v for k, v in self.__dict__.items() if k not in forgotten}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -332,6 +417,7 @@ class Estimator(OnlyKnown):
         """Forget what can be computed again; it is not pickled either."""
         self._parts: dict[tuple[int, str], LabelledRows] = {}
         self._kept: OrderedDict[Any, list[Fold]] = OrderedDict()
+        self._orders: dict[int, Nested] = {}
         self._pools: Any = None
 
     @contextmanager
@@ -346,18 +432,55 @@ class Estimator(OnlyKnown):
 
     def _threads_of(self, model: Any) -> AbstractContextManager[None]:
         """Within, a model that takes no notice of OpenMP's limit has the threads asked for."""
-        name = _family(model).threads
+        name = (_stepwise(model) or ROWS).threads
         left_out = name and self.threads is not None and getattr(model, name) is None
         return set_meanwhile(model, {name: self.threads} if name and left_out else {})
 
-    def _further(self, model: Any, lesson: Lesson, done: int, upto: int, seed: int) -> None:
+    def _family(self, final: Any) -> Family:
+        """How an estimator is trained."""
+        family = ROWS if self.resource == "rows" else _stepwise(final)
+        if family is None:
+            raise InvalidArgument(
+                f"{final!r} cannot be trained in steps, as the other arms are. Use "
+                'resource="rows" for all of them.',
+                argument="estimator",
+                given=final,
+            )
+        return family
+
+    def _refuse_counted(self, estimator: Any, names: Iterable[str]) -> None:
+        """Refuse a setting that says how far a model is trained."""
+        final = final_step(estimator)
+        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        counted = self._family(final).counted
+        for name in names:
+            if name.startswith(prefix) and name.removeprefix(prefix) in counted:
+                kind = type(final).__name__
+                raise InvalidArgument(
+                    f"{name} cannot be a setting: it says how far a {kind} is trained, and that "
+                    "is what pulls decide. Leave it out, and use max_pulls for the most that an "
+                    "arm may get.",
+                    argument=name,
+                )
+
+    def _further(
+        self,
+        model: Any,
+        lesson: Lesson,
+        done: int,
+        upto: int,
+        seed: int,
+        *,
+        quiet: bool = True,
+    ) -> None:
         """Train a model that had `done` pulls up to `upto`, and put the user's settings back."""
-        random, family = Randomness(model, seed), _family(model)
+        random, family = Randomness(model, seed), self._family(model)
         never_stops, params = family.not_stopping(model, lesson.params)
         with ExitStack() as meanwhile:
             meanwhile.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore", ConvergenceWarning)  # expected after a few iterations
-            meanwhile.enter_context(self._threads_of(model))
+            if quiet:
+                warnings.simplefilter("ignore", ConvergenceWarning)  # after a few iterations
+            meanwhile.enter_context(self._threads_of(final_step(model)))
             meanwhile.enter_context(set_meanwhile(model, never_stops))
             family.further(model, lesson._replace(params=params), done, upto, random)
         random.put_back()
@@ -368,7 +491,7 @@ class Estimator(OnlyKnown):
 
     def _warn_of_stopping(self, final: Any) -> None:
         """Say once that early stopping is switched off."""
-        settings, params = _family(final).not_stopping(final, self._fit_params[1])
+        settings, params = self._family(final).not_stopping(final, self._fit_params[1])
         given = {name: getattr(final, name) for name in settings}
         stops = {name: value for name, value in given.items() if value != "auto"}
         callback = params is not self._fit_params[1]
@@ -452,10 +575,28 @@ class Estimator(OnlyKnown):
     def _rows(self, i: int, part: str) -> LabelledRows:
         """A part of fold i, cut out once."""
         if (i, part) not in self._parts:
-            rows = getattr(self.splits[i], part)
-            params = of_rows(self._X, self._sent.score, rows)
-            self._parts[i, part] = LabelledRows(_cut(self._X, rows), _cut(self._y, rows), params)
+            self._parts[i, part] = self._labelled(getattr(self.splits[i], part))
         return self._parts[i, part]
+
+    def _labelled(self, rows: Rows) -> LabelledRows:
+        params = of_rows(self._X, self._sent.score, rows)
+        return LabelledRows(_cut(self._X, rows), _cut(self._y, rows), params)
+
+    def _of_level(self, i: int, level: int) -> Rows:
+        """The rows of TRAIN in fold i that a level has."""
+        return self.splits[i].train[self._nested(i).upto(level)]
+
+    def _nested(self, i: int) -> Nested:
+        """The levels of fold i."""
+        if i not in self._orders:
+            train = self.splits[i].train
+            self._orders[i] = Nested(
+                len(train),
+                labels=_cut(self._y, train) if self._stratified else None,
+                groups=_cut(self._groups, train),
+                seed=self.seed,
+            )
+        return self._orders[i]
 
     def folds(self, state: Trained) -> list[Fold]:
         """The folds for arms whose transformers have the same config as this one's."""
@@ -512,41 +653,28 @@ def final_step(model: Any) -> Any:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def _refuse_counted(estimator: Any, names: Iterable[str]) -> None:
-    """Refuse a setting that says how far a model is trained."""
-    final = final_step(estimator)
-    prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
-    for name in names:
-        if name.startswith(prefix) and name.removeprefix(prefix) in _family(final).counted:
-            kind = type(final).__name__
-            raise InvalidArgument(
-                f"{name} cannot be a setting: it says how far a {kind} is trained, and that is "
-                "what pulls decide. Leave it out, and use max_pulls for the most that an arm may "
-                "get.",
-                argument=name,
-            )
+def _stepwise(final: Any) -> Family | None:
+    """The family of an estimator that can be trained in steps."""
+    return next((family for family in FAMILIES if family.accepts(final)), None)
 
 
-def _family(final: Any) -> Family:
-    """The family of an estimator; an error if it cannot be trained in steps."""
-    for family in FAMILIES:
-        if family.accepts(final):
-            return family
-    raise InvalidArgument(
-        f"{final!r} cannot be trained in steps. Use an estimator with `partial_fit`, one with "
-        "`warm_start` and `n_estimators` or `max_iter` (and a solver that respects it), or one of "
-        "LightGBM or XGBoost; or write a trainer with start, train and loss.",
-        argument="estimator",
-        given=final,
-    )
+def _known_resource(given: Any) -> Literal["rows"] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "rows":
+        return "rows"
+    way_out = "Leave it out: passes, trees and iterations are counted where there are any"
+    if isinstance(given, str) and given == "n_samples":
+        way_out = 'Use resource="rows", of which a pull is 1 %'
+    raise InvalidArgument.of("resource", given, 'it is "rows", or left out', way_out)
 
 
 def _trained_otherwise_before(final: Any) -> bool:
     """Whether version 0.1 set rows apart from TRAIN for the early stopping of this estimator."""
-    stops = _family(final).not_stopping(final, {}).settings
-    return isinstance(final, scikit_learn.BOOSTED) and any(
-        getattr(final, name) != "auto" for name in stops
-    )
+    if not isinstance(final, scikit_learn.BOOSTED):
+        return False
+    stops = scikit_learn.ENSEMBLES.not_stopping(final, {}).settings
+    return any(getattr(final, name) != "auto" for name in stops)
 
 
 def _bytes(value: Any) -> Any:

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 
@@ -65,12 +66,18 @@ class NotStopping(NamedTuple):
     params: Mapping[str, Any]  # of `fit`, without what would stop it
 
 
+def never(model: Any) -> bool:
+    """What is true of no model."""
+    return False
+
+
 class Family(NamedTuple):
     """Estimators that are trained further in one and the same way.
 
     `further(model, lesson, done, upto, random)` trains a model that had `done` pulls up to `upto`.
     All families keep one law: pulls a + b are pulls a, then b, bit for bit. What is random in a
     pull is drawn from the arm's seed and the number of the pull, never from what happened before.
+    Where a model `restarts`, `further` trains it from zero to `upto`, whatever it had before.
     """
 
     accepts: Callable[[Any], bool]
@@ -81,6 +88,7 @@ class Family(NamedTuple):
     method: str = "fit"  # what `further` calls
     own_params: tuple[str, ...] = ()  # of that method, which `further` gives itself
     threads: str | None = None  # the parameter with their number, if OpenMP's limit is ignored
+    restarts: Callable[[Any], bool] = never  # whether each level is trained from zero, in one go
 
 
 @contextmanager
@@ -89,9 +97,19 @@ def set_meanwhile(model: Any, settings: Mapping[str, Any]) -> Iterator[None]:
     if not settings:  # asking for its own takes longer than some pulls
         yield
         return
-    given = model.get_params(deep=False)
-    model.set_params(**settings)
+    # scikit-learn's own way to set them looks at all parameters, which takes longer, too.
+    plain = type(model).set_params is BaseEstimator.set_params
+    given = {name: getattr(model, name) for name in settings} if plain else model.get_params()
+
+    def put(values: Mapping[str, Any]) -> None:
+        if not plain:
+            model.set_params(**values)
+        else:
+            for name, value in values.items():
+                setattr(model, name, value)
+
+    put(settings)
     try:
         yield
     finally:
-        model.set_params(**{name: given[name] for name in settings})
+        put({name: given[name] for name in settings})

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn import ensemble
 from sklearn.base import is_classifier
+from sklearn.linear_model import HuberRegressor
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils import compute_class_weight
 
 from lastarm.trainers.estimators.family import (
@@ -24,6 +26,9 @@ BOTH = ("Bagging", "ExtraTrees", "GradientBoosting", "HistGradientBoosting", "Ra
 AT_ONCE = tuple(
     getattr(ensemble, f"{name}{kind}") for name in BOTH for kind in ("Classifier", "Regressor")
 )
+# These forget something between two calls of `fit`. docs/estimators.md has the trials.
+FORGETFUL = ("lbfgs", "liblinear", "newton-cg", "sag", "saga")
+L_BFGS = (HuberRegressor, NeighborhoodComponentsAnalysis)  # have no other solver
 BOOSTED = tuple(kind for kind in AT_ONCE if "GradientBoosting" in kind.__name__)
 
 
@@ -59,7 +64,17 @@ def _trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness)
 
 
 def _iterations(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
-    """`warm_start` with `max_iter`: each pull continues from the last coefficients."""
+    """`warm_start` with `max_iter`: each pull continues from the last coefficients.
+
+    If the solver remembers more than these, it begins anew, and makes all iterations in one go.
+    """
+    if _restarts(model):
+        if done and np.all(model.n_iter_ < done * lesson.steps):
+            return  # it ended by itself, and would do so again
+        random.of(0)
+        with set_meanwhile(model, {"warm_start": False, "max_iter": upto * lesson.steps}):
+            model.fit(lesson.X, lesson.y, **lesson.params)
+        return
     with set_meanwhile(model, {"warm_start": True, "max_iter": lesson.steps}):
         for pull in range(done, upto):
             random.of(pull)
@@ -81,13 +96,17 @@ def _warm(estimator: Any, *names: str) -> bool:
     return all(hasattr(estimator, name) for name in ("warm_start", *names))
 
 
-def _iterates(estimator: Any) -> bool:
-    # liblinear begins anew, whatever warm_start is
-    return _warm(estimator, "max_iter") and getattr(estimator, "solver", "") != "liblinear"
+def _restarts(model: Any) -> bool:
+    """Whether `fit` with `warm_start` would lose what the solver has learnt besides coefficients.
+
+    L-BFGS loses the curvature, Newton-CG its steps, SAG the gradients; liblinear loses all.
+    """
+    return isinstance(model, L_BFGS) or getattr(model, "solver", None) in FORGETFUL
 
 
 PARTIAL_FIT = Family(
-    lambda estimator: hasattr(estimator, "partial_fit"),
+    # MLPRegressor has it also with L-BFGS, but then it makes all iterations.
+    lambda estimator: hasattr(estimator, "partial_fit") and not _restarts(estimator),
     _passes,
     counted=("max_iter",),
     not_stopping=_not_stopping,
@@ -110,5 +129,10 @@ HISTOGRAM_BOOSTING = Family(
     boosts=_boosts,
 )
 ITERATIVE = Family(
-    _iterates, _iterations, counted=("max_iter",), not_stopping=_not_stopping, boosts=_boosts
+    lambda one: _warm(one, "max_iter"),
+    _iterations,
+    counted=("max_iter",),
+    not_stopping=_not_stopping,
+    boosts=_boosts,
+    restarts=_restarts,
 )
