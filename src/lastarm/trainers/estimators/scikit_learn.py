@@ -102,13 +102,6 @@ ENSEMBLES = Family(
     not_stopping=_not_stopping,
     boosts=_boosts,
 )
-HISTOGRAM_BOOSTING = Family(
-    lambda one: _warm(one) and "HistGradientBoosting" in type(one).__name__,
-    _trees,
-    counted=("max_iter",),
-    not_stopping=_not_stopping,
-    boosts=_boosts,
-)
 ITERATIVE = Family(
     _iterates, _iterations, counted=("max_iter",), not_stopping=_not_stopping, boosts=_boosts
 )
