@@ -87,7 +87,7 @@ docs: $(VENV)/.installed-dev
 	@echo 'Built: open site/index.html.'
 
 # The peers live in an environment of their own, so that they never decide which versions the tests use.
-# One part can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
+# Two parts can do with a copy of a9a, with arrays X, y, X_test and y_test: make bench A9A=FILE.npz
 # The league, the prices of looks and the chosen arms need a folder of recorded curves: make bench CURVES=FOLDER
 bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/startup.py
@@ -99,6 +99,8 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/switching.py
 	.venv-bench/bin/python benchmarks/opening.py
 	.venv-bench/bin/python benchmarks/quality.py $(if $(A9A),--a9a $(A9A))
+	.venv-bench/bin/python benchmarks/models.py $(if $(A9A),--a9a $(A9A))
+	.venv-bench/bin/python benchmarks/rows.py
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))

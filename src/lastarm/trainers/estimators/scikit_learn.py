@@ -121,13 +121,6 @@ ENSEMBLES = Family(
     not_stopping=_not_stopping,
     boosts=_boosts,
 )
-HISTOGRAM_BOOSTING = Family(
-    lambda one: _warm(one) and "HistGradientBoosting" in type(one).__name__,
-    _trees,
-    counted=("max_iter",),
-    not_stopping=_not_stopping,
-    boosts=_boosts,
-)
 ITERATIVE = Family(
     lambda one: _warm(one, "max_iter"),
     _iterations,
