@@ -25,7 +25,7 @@ from lastarm.arguments import whole_number
 from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import EarlyStoppingOff, InvalidArgument
 from lastarm.plain import code_fingerprint
-from lastarm.trainers.estimators import boosting, scikit_learn
+from lastarm.trainers.estimators import boosting, networks, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
 from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
@@ -37,6 +37,7 @@ from lastarm.trainers.splits import split as draw
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
     boosting.XGBOOST,
+    networks.NETWORKS,
     scikit_learn.PARTIAL_FIT,
     scikit_learn.ENSEMBLES,
     scikit_learn.HISTOGRAM_BOOSTING,
@@ -80,6 +81,7 @@ class Fold(NamedTuple):
     train: LabelledRows
     validation: LabelledRows
     params: Mapping[str, Any]  # what the last step gets with TRAIN to learn from
+    kept: dict[str, Any]  # what the family of the last step keeps of TRAIN
 
 
 class Estimator(OnlyKnown):
@@ -261,7 +263,7 @@ class Estimator(OnlyKnown):
     def lesson(self, fold: Fold) -> Lesson:
         """What the last step learns from in a fold."""
         X, y, _ = fold.train
-        return Lesson(X, y, self.classes, self.pulls_per_step, fold.params)
+        return Lesson(X, y, self.classes, self.pulls_per_step, fold.params, fold.kept)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with this config that has learnt from all rows, also those of VAL and TEST."""
@@ -280,7 +282,7 @@ class Estimator(OnlyKnown):
             with self._as_set():
                 rows = transformers.fit_transform(rows, self._y, **of_transformers)
             model.steps[:-1] = transformers.steps
-        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step, of_last)
+        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step, of_last, {})
 
     @property
     def boosts(self) -> bool:
@@ -477,7 +479,7 @@ class Estimator(OnlyKnown):
             of_rows(self._X, params, self.splits[i].train) for params in self._fit_params
         )
         if not isinstance(model, Pipeline) or len(model) == 1:
-            return Fold(None, train, validation, of_last)
+            return Fold(None, train, validation, of_last, {})
         with self._as_set():
             transformers = clone(model[:-1])
             Randomness(transformers, self.seed).of(0)
@@ -488,7 +490,7 @@ class Estimator(OnlyKnown):
                 # A view in it becomes contiguous by this, and BLAS then adds in another order.
                 transformers = pickle.loads(pickle.dumps(transformers))
             validation = validation._replace(X=_transformed(transformers, validation.X))
-        return Fold(transformers, train, validation, of_last)
+        return Fold(transformers, train, validation, of_last, {})
 
 
 def _transformed(transformers: Pipeline, X: Any) -> Any:

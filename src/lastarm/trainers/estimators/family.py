@@ -13,13 +13,18 @@ from sklearn.utils import check_random_state
 
 
 class Lesson(NamedTuple):
-    """The rows that a model learns from, all classes that there are, and the steps of a pull."""
+    """The rows that a model learns from, all classes that there are, and the steps of a pull.
+
+    `kept` is for what a family computes from the rows once, for all arms that learn from them. It
+    lives as long as the rows do, and is never pickled.
+    """
 
     X: Any
     y: Any
     classes: Any  # also those that these rows lack; None unless it is a classifier
     steps: int
-    params: Mapping[str, Any] = {}  # of `fit`, such as the weights of these rows
+    params: Mapping[str, Any]  # of `fit`, such as the weights of these rows
+    kept: dict[str, Any]
 
 
 class Randomness:

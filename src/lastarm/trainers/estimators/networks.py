@@ -1,0 +1,269 @@
+"""scikit-learn's networks, `MLPClassifier` and `MLPRegressor`, trained by a compiled kernel.
+
+A step is a pass over TRAIN, as `partial_fit` makes it, to the last bit: the same numbers, and all
+that the estimator remembers. scikit-learn itself begins a network. The passes are made by
+`network_kernel`, without what `partial_fit` does between batches. So it makes no difference where
+an arm is trained with the kernel and where without: `partial_fit` makes the passes where numba is
+not installed, and where the kernel cannot do the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from lastarm.trainers.estimators import compat_networks as compat
+from lastarm.trainers.estimators.family import Lesson, Randomness
+from lastarm.trainers.estimators.scikit_learn import PARTIAL_FIT
+
+SOLVERS = ("adam", "sgd")  # which go on from where they are, other than lbfgs
+
+
+class Rows(NamedTuple):
+    """TRAIN after scikit-learn's checks, for the kernel."""
+
+    X: Any
+    Y: Any  # a column for each output
+    weights: Any  # None if all rows count alike
+    output: str  # the activation of the last layer
+    contiguous: bool  # whether the rows were one after another in the memory
+
+
+class Kind(NamedTuple):
+    """What decides which operations a pass has, and in which precision."""
+
+    estimator: type
+    loss: str
+    output: str
+    several: bool  # outputs
+    weighted: bool
+    activation: str
+    solver: str
+    dtype: str
+
+
+def _passes(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
+    """A step is a pass over TRAIN, in an order of its own."""
+    rows = _rows(model, lesson)
+    if rows is not None and _in_one_precision(model, rows, done) and is_exact(_kind(model, rows)):
+        _compiled_passes(model, lesson, rows, done, upto, random)
+    else:
+        PARTIAL_FIT.further(model, lesson, done, upto, random)
+
+
+def _rows(model: Any, lesson: Lesson) -> Rows | None:
+    """TRAIN for the kernel, prepared once for all arms; None where the kernel cannot be used."""
+    if model.verbose or kernel() is None:
+        return None
+    if "network" not in lesson.kept:
+        lesson.kept["network"] = _prepared(type(model), lesson)
+    rows: Rows | None = lesson.kept["network"]
+    return rows if rows and (model.shuffle or rows.contiguous) else None
+
+
+def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
+    begun = estimator((1,), random_state=0)
+    try:
+        compat.begin(begun, lesson)
+    except Exception:  # `partial_fit` will raise it again
+        return None
+    X, y = compat.checked_rows(begun, lesson)
+    weights = lesson.params.get("sample_weight")
+    if weights is not None:
+        weights = np.asarray(weights)
+        weights = weights.astype(weights.dtype if weights.dtype.kind == "f" else np.float64)
+    parts = (X, y) if weights is None else (X, y, weights)
+    if not isinstance(X, np.ndarray) or np.result_type(*parts) != X.dtype:
+        return None  # sparse, or of several precisions
+    if weights is not None and not X.dtype == weights.dtype == np.float64:
+        return None
+    return Rows(
+        np.ascontiguousarray(X),
+        np.ascontiguousarray(y.reshape(len(y), -1), X.dtype),
+        weights,
+        begun.out_activation_,
+        X.flags.c_contiguous,
+    )
+
+
+def _in_one_precision(model: Any, rows: Rows, done: int) -> bool:
+    """Whether all that is computed has the precision of X."""
+    plain = (float, int, np.float64) if rows.X.dtype == np.float64 else (float, int)
+    own = (model.alpha, model.learning_rate_init, model.power_t, model.momentum)
+    own += (model.beta_1, model.beta_2, model.epsilon)
+    if any(type(one) not in plain for one in own):
+        return False
+    parts = [*_parameters(model), *(part for of in _moments(model) for part in of)] if done else []
+    return all(part.dtype == rows.X.dtype for part in parts)
+
+
+def _kind(model: Any, rows: Rows) -> Kind:
+    poisson = getattr(model, "loss", None) == "poisson"
+    return Kind(
+        type(model),
+        model.loss,
+        "exp" if poisson else rows.output,
+        rows.Y.shape[1] > 1,
+        rows.weights is not None,
+        model.activation,
+        model.solver,
+        rows.X.dtype.str,
+    )
+
+
+@cache
+def kernel() -> Any:
+    """The compiled code; None without numba, or if NumPy's loops cannot be called."""
+    try:
+        code = importlib.import_module("lastarm.trainers.estimators.network_kernel")
+        code.loops_of(np.dtype(np.float64))
+    except (ImportError, NotImplementedError):
+        return None
+    return code
+
+
+@cache
+def is_exact(kind: Kind) -> bool:
+    """Whether the kernel trains a small network as scikit-learn does here, to the last bit.
+
+    This depends on the versions of scikit-learn, NumPy and SciPy, so it is tried: once for each
+    kind in a process, in a few milliseconds.
+    """
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(23, 3)).astype(kind.dtype)
+    classes = 3 if kind.output == "softmax" else 2
+    y: Any = draw.integers(0, classes, (23, 2 if kind.several else 1))
+    if kind.estimator is MLPRegressor:
+        y = y + X[:, :1] ** 2
+    elif kind.output == "softmax" or not kind.several:
+        y = y[:, 0]
+    params = {"sample_weight": draw.uniform(size=23)} if kind.weighted else {}
+    lesson = Lesson(X, y, np.arange(classes), 1, params, {})
+    theirs, ours = (
+        kind.estimator(
+            (4, 3),
+            activation=kind.activation,
+            solver=kind.solver,
+            batch_size=5,
+            **({"loss": kind.loss} if kind.output == "exp" else {}),
+        )
+        for _ in range(2)
+    )
+    PARTIAL_FIT.further(theirs, lesson, 0, 2, Randomness(theirs, 0))
+    rows = _prepared(kind.estimator, lesson)
+    if rows is None:
+        return False
+    _compiled_passes(ours, lesson, rows, 0, 2, Randomness(ours, 0))
+    return theirs.loss_curve_ == ours.loss_curve_ and all(
+        np.array_equal(one, other)
+        for one, other in zip(_parameters(theirs), _parameters(ours), strict=True)
+    )
+
+
+def _compiled_passes(
+    model: Any, lesson: Lesson, rows: Rows, done: int, upto: int, random: Randomness
+) -> None:
+    code, X, n = kernel(), rows.X, len(rows.X)
+    if done == 0:
+        random.of(0)
+        compat.begin(model, lesson)
+    optimizer, own = compat.optimizer_of(model), [_parameters(model), *_moments(model)]
+    units = np.array([X.shape[1], *(part.size for part in model.intercepts_)])
+    batch = 200 if model.batch_size == "auto" else int(model.batch_size)
+    batch = min(batch, n)
+    nothing = np.empty(0, X.dtype)
+    network = code.NetworkArrays(units, *([*map(_joined, own), nothing][:3]))
+    rule = _rule(code, model, optimizer)
+    weights = nothing if rows.weights is None else rows.weights
+    learnt_from = code.RowArrays(X, rows.Y, weights, np.empty(0, np.int64), batch)
+    work, loops = code.room(units, batch, X.dtype), code.loops_of(X.dtype)
+    in_double = X.dtype == np.float64 or rule.loss == code.BINARY_LOG
+    try:
+        for step in range(done * lesson.steps, upto * lesson.steps):
+            random.of(step)
+            generator = compat.generator_of(model, first=step == 0)
+            if model.shuffle:
+                order = np.arange(n, dtype=np.int64)
+                generator.shuffle(order)
+                learnt_from = learnt_from._replace(order=order)
+            rule = rule._replace(rates=_rates(optimizer, -(-n // batch)))
+            total, ended = code.learn(network, rule, learnt_from, work, loops)
+            if ended == code.NO_WEIGHT:
+                raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+            total = np.float64(total) if in_double else X.dtype.type(total)
+            compat.end_of_pass(model, total / n, n)
+            if ended == code.NOT_FINITE:
+                raise ValueError(
+                    "Solver produced non-finite parameter weights. The input data may contain "
+                    "large values and need to be preprocessed."
+                )
+    finally:
+        for parts, joined in zip(own, network[1:], strict=False):
+            begin = 0
+            for part in parts:
+                part[...] = joined[begin : begin + part.size].reshape(part.shape)
+                begin += part.size
+
+
+def _parameters(model: Any) -> list[Any]:
+    """The arrays of parameters, in the order of the kernel."""
+    return [*model.coefs_, *model.intercepts_]
+
+
+def _moments(model: Any) -> list[list[Any]]:
+    """What the optimizer has for each of them: two moments with Adam, and else a velocity."""
+    optimizer = compat.optimizer_of(model)
+    if hasattr(optimizer, "velocities"):
+        return [optimizer.velocities]
+    return [optimizer.ms, optimizer.vs]
+
+
+def _joined(parts: list[Any]) -> Any:
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _rule(code: Any, model: Any, optimizer: Any) -> Any:
+    """How the model learns, in the numbers of the kernel."""
+    loss = model.loss
+    if loss == "log_loss" and model.out_activation_ == "logistic":
+        loss = "binary_log_loss"
+    adam = not hasattr(optimizer, "velocities")
+    return code.RuleNumbers(
+        activation=code.ACTIVATIONS[model.activation],
+        output=code.ACTIVATIONS[model.out_activation_],
+        loss=code.LOSSES[loss],
+        alpha=float(model.alpha),
+        rates=None,
+        adam=adam,
+        first=float(optimizer.beta_1 if adam else optimizer.momentum),
+        first_rest=float(1 - optimizer.beta_1 if adam else 0),
+        second=float(optimizer.beta_2 if adam else 0),
+        second_rest=float(1 - optimizer.beta_2 if adam else 0),
+        epsilon=float(optimizer.epsilon if adam else 0),
+        nesterov=bool(not adam and optimizer.nesterov),
+    )
+
+
+def _rates(optimizer: Any, batches: int) -> Any:
+    """The learning rates of the next batches."""
+    if hasattr(optimizer, "velocities"):
+        return np.full(batches, optimizer.learning_rate, np.float64)
+    start, first, second = optimizer.learning_rate_init, optimizer.beta_1, optimizer.beta_2
+    rates = [
+        float(start) * sqrt(1 - second**t) / (1 - first**t)
+        for t in range(optimizer.t + 1, optimizer.t + 1 + batches)
+    ]
+    optimizer.t += batches
+    optimizer.learning_rate = np.float64(rates[-1])
+    return np.array(rates)
+
+
+NETWORKS = PARTIAL_FIT._replace(
+    accepts=lambda one: type(one) in (MLPClassifier, MLPRegressor) and one.solver in SOLVERS,
+    further=_passes,
+)
