@@ -82,7 +82,7 @@ class WorkArrays(NamedTuple):
     terms: Array  # of the loss
     wide: Array  # of the loss, in double precision
     weights: Array
-    sums: Array  # a number, and one for each output
+    sums: Array  # of rows, or of columns and then of these
     wide_sums: Array
 
 
@@ -131,8 +131,8 @@ def room(units: Array, batch: int, dtype: np.dtype[Any]) -> WorkArrays:
         terms=np.empty(batch * outputs, dtype),
         wide=np.empty(2 * batch * outputs),
         weights=np.empty(batch, dtype),
-        sums=np.empty(1 + outputs, dtype),
-        wide_sums=np.empty(1 + outputs),
+        sums=np.empty(max(batch, outputs + 1), dtype),
+        wide_sums=np.empty(outputs + 1),
     )
 
 
@@ -188,8 +188,7 @@ def learn(
         if len(row_weights):
             for r in range(m):
                 weights[r] = row_weights[order[begin + r] if len(order) else begin + r]
-            sums[0] = 0
-            add_up(loops[ADD], address(weights), address(sums), m, size)
+            add_up(loops[ADD], address(weights), m, sums[:1])
             weight = sums[0]
             if weight == 0:
                 return total, NO_WEIGHT
@@ -231,7 +230,7 @@ def learn(
                 weight,
             )
             delta, slope = deltas[at : at + m * p], gradients[intercepts : intercepts + p]
-            sum_columns(delta, there, slope, sums, loops[ADD])
+            sum_columns(delta, there, slope, loops[ADD])
             for k in range(p):
                 slope[k] = slope[k] / weight
             if i:
@@ -301,11 +300,11 @@ def activate(
             for k in range(begin, begin + width):
                 out[k] -= largest
         apply(loops[EXP], place, len(out), size)
-        for begin in range(0, len(out), width):
-            sums[0] = zero
-            add_up(loops[ADD], place + begin * size, address(sums), width, size)
-            for k in range(begin, begin + width):
-                out[k] /= sums[0]
+        of_rows = sums[: len(out) // width]
+        add_up(loops[ADD], place, width, of_rows)
+        for r in range(len(of_rows)):
+            for k in range(r * width, (r + 1) * width):
+                out[k] /= of_rows[r]
 
 
 @compiled
@@ -324,13 +323,11 @@ def derive(activation: int, values: Array, delta: Array) -> None:
 
 
 @compiled
-def sum_columns(values: Array, place: int, out: Array, sums: Array, loop: Array) -> None:
+def sum_columns(values: Array, place: int, out: Array, loop: Array) -> None:
     """The sum of each column of a matrix, in the order of `np.sum`."""
     width = len(out)
     if width == 1:
-        sums[0] = 0
-        add_up(loop, place, address(sums), len(values), values.itemsize)
-        out[0] = sums[0]
+        add_up(loop, place, len(values), out)
         return
     for k in range(width):
         out[k] = values[k]
@@ -383,38 +380,39 @@ def mean_loss(
         combine(loops[WIDE_XLOGY], place, address(w[1]), place, count, 8)
         for k in range(count):
             w[0][k] = e[k] + w[0][k]
-        return -mean(w[0], weights, weight, wide_sums, loops[WIDE_ADD])
+        return -mean(w[0], width, weights, weight, wide_sums, loops[WIDE_ADD])
     if loss == LOG:
         low, one = np.finfo(out.dtype).eps, kind(1)
         for k in range(count):
             e[k] = min(max(p[k], low), one - low)
         combine(loops[XLOGY], address(y), address(e), address(e), count, size)
-        return -mean(e, weights, weight, sums, loops[ADD])
+        return -mean(e, width, weights, weight, sums, loops[ADD])
     if loss == POISSON:
         for k in range(count):
             e[k] = y[k] / p[k]
         combine(loops[XLOGY], address(y), address(e), address(e), count, size)
         for k in range(count):
             e[k] = e[k] - y[k] + p[k]
-        return mean(e, weights, weight, sums, loops[ADD])
+        return mean(e, width, weights, weight, sums, loops[ADD])
     for k in range(count):
         difference = y[k] - p[k]
         e[k] = difference * difference
-    return kind(0.5) * (mean(e, weights, weight, sums, loops[ADD]) / kind(width))
+    return kind(0.5) * (mean(e, width, weights, weight, sums, loops[ADD]) / kind(width))
 
 
 @compiled
-def mean(values: Array, weights: Array, weight: float, sums: Array, loop: Array) -> float:
+def mean(
+    values: Array, outputs: int, weights: Array, weight: float, sums: Array, loop: Array
+) -> float:
     """The sum over the columns of their weighted means, in the order of `np.average`."""
-    of_columns, place = sums[1:], address(values)
+    of_columns, total = sums[:outputs], sums[outputs : outputs + 1]
     if len(weights):
         scale_rows(values, weights)
-    sum_columns(values, place, of_columns, sums, loop)
+    sum_columns(values, address(values), of_columns, loop)
     for k in range(len(of_columns)):
         of_columns[k] = of_columns[k] / weight
-    sums[0] = 0
-    add_up(loop, address(of_columns), address(sums), len(of_columns), values.itemsize)
-    return sums[0]
+    add_up(loop, address(of_columns), outputs, total)
+    return total[0]
 
 
 @compiled

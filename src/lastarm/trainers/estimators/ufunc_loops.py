@@ -128,7 +128,15 @@ def combine(loop: Array, one: int, other: int, result: int, count: int, size: in
 
 
 @compiled
-def add_up(loop: Array, place: int, result: int, count: int, size: int) -> None:
-    """Add `count` numbers to that at `result`, by the loop of `np.add`, as `np.sum` does it."""
-    places, strides = np.array([result, place, result]), np.array([0, size, 0])
-    call(loop[0], loop[1], places, np.array([count]), strides)
+def add_up(loop: Array, place: int, count: int, sums: Array) -> None:
+    """Set `sums` to those of rows of `count` numbers, by the loop of `np.add`, as `np.sum` does.
+
+    The rows follow each other, and there are as many as sums.
+    """
+    size, result = sums.itemsize, address(sums)
+    places, sizes, strides = np.array([0, 0, 0]), np.array([count]), np.array([0, size, 0])
+    for row in range(len(sums)):
+        sums[row] = 0
+        places[0] = places[2] = result + row * size
+        places[1] = place + row * count * size
+        call(loop[0], loop[1], places, sizes, strides)
