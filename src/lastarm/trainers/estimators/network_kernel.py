@@ -51,6 +51,7 @@ class RuleNumbers(NamedTuple):
     activation: int
     output: int  # the activation of the last layer
     loss: int
+    wide_total: bool  # whether losses are added in double precision
     alpha: float
     rates: Array  # the learning rate of each batch
     adam: bool
@@ -79,8 +80,8 @@ class WorkArrays(NamedTuple):
     deltas: Array
     gradients: Array
     targets: Array
-    terms: Array  # of the loss
-    wide: Array  # of the loss, in double precision
+    terms: Array  # of the loss of a regression
+    wide: Array  # of that of a classification, in double precision
     weights: Array
     sums: Array  # of rows, or of columns and then of these
     wide_sums: Array
@@ -105,7 +106,7 @@ LOSSES = {
 @cache
 def loops_of(dtype: np.dtype[Any]) -> Array:
     """The table of loops for networks of this type; see `loop_of` for the error."""
-    own, wide = dtype.char, "d"
+    own = dtype.char
     functions = (
         (np.matmul, f"{own}{own}->{own}"),
         (np.add, f"{own}{own}->{own}"),
@@ -113,8 +114,8 @@ def loops_of(dtype: np.dtype[Any]) -> Array:
         (np.tanh, f"{own}->{own}"),
         (expit, f"{own}->{own}"),
         (xlogy, f"{own}{own}->{own}"),
-        (np.add, f"{wide}{wide}->{wide}"),
-        (xlogy, f"{wide}{wide}->{wide}"),
+        (np.add, "dd->d"),
+        (xlogy, "dd->d"),
     )
     return np.array([loop_of(*one) for one in functions], np.int64)
 
@@ -129,7 +130,7 @@ def room(units: Array, batch: int, dtype: np.dtype[Any]) -> WorkArrays:
         gradients=np.empty(parameters, dtype),
         targets=np.empty((batch, outputs), dtype),
         terms=np.empty(batch * outputs, dtype),
-        wide=np.empty(2 * batch * outputs),
+        wide=np.empty(3 * batch * outputs),
         weights=np.empty(batch, dtype),
         sums=np.empty(max(batch, outputs + 1), dtype),
         wide_sums=np.empty(outputs + 1),
@@ -147,7 +148,8 @@ def learn(
 ) -> tuple[float, int]:
     """A pass over the rows: the sum of their losses, and how it ended."""
     units, parameters, first, second = network
-    activation, output, loss, alpha, rates, adam, beta, rest, beta2, rest2, epsilon, nesterov = rule
+    activation, output, loss, wide_total, alpha, rates, adam = rule[:7]
+    beta, rest, beta2, rest2, epsilon, nesterov = rule[7:]
     X, Y, row_weights, order, batch = rows
     activations, deltas, gradients, targets, terms, wide, weights, sums, wide_sums = work
     kind, size = parameters.dtype.type, parameters.itemsize
@@ -157,7 +159,7 @@ def learn(
         at_intercepts += units[i] * units[i + 1]
     all_parameters, all_gradients = address(parameters), address(gradients)
     all_activations, all_deltas = address(activations), address(deltas)
-    in_double = size == 8 or loss == BINARY_LOG
+    in_double = size == 8 or loss in (LOG, BINARY_LOG)
     total = 0.0
     for turn in range(len(rates)):
         begin = turn * batch
@@ -203,10 +205,11 @@ def learn(
             squares += sums[0]
             begins += n
         penalty = kind(0.5 * alpha) * squares / weight
-        if in_double:
-            total += (found + penalty) * m
+        found = found + penalty if in_double else kind(kind(found) + penalty)
+        if wide_total:
+            total += found * m
         else:
-            total = kind(kind(total) + (kind(found) + penalty) * kind(m))
+            total = kind(kind(total) + kind(found) * kind(m))
         # Backward
         delta = deltas[last : last + m * outputs]
         flat, wanted = out.ravel(), targets[:m].ravel()
@@ -368,36 +371,33 @@ def mean_loss(
     """The mean loss of a batch."""
     kind, size, (m, width) = out.dtype.type, out.itemsize, out.shape
     y, p, count = targets.ravel(), out.ravel(), m * width
-    e = terms[:count]
-    if loss == BINARY_LOG:
-        low, one = np.finfo(out.dtype).eps, kind(1)
-        w = wide[:count], wide[count : 2 * count]
-        for k in range(count):
-            clipped = min(max(p[k], low), one - low)
-            e[k], w[0][k], w[1][k] = clipped, one - y[k], one - clipped
-        combine(loops[XLOGY], address(y), address(e), address(e), count, size)
-        place = address(w[0])
-        combine(loops[WIDE_XLOGY], place, address(w[1]), place, count, 8)
-        for k in range(count):
-            w[0][k] = e[k] + w[0][k]
-        return -mean(w[0], width, weights, weight, wide_sums, loops[WIDE_ADD])
-    if loss == LOG:
-        low, one = np.finfo(out.dtype).eps, kind(1)
-        for k in range(count):
-            e[k] = min(max(p[k], low), one - low)
-        combine(loops[XLOGY], address(y), address(e), address(e), count, size)
-        return -mean(e, width, weights, weight, sums, loops[ADD])
-    if loss == POISSON:
+    if loss in (SQUARED, POISSON):
+        e = terms[:count]
+        if loss == SQUARED:
+            for k in range(count):
+                difference = y[k] - p[k]
+                e[k] = difference * difference
+            return kind(0.5) * (mean(e, width, weights, weight, sums, loops[ADD]) / kind(width))
         for k in range(count):
             e[k] = y[k] / p[k]
-        combine(loops[XLOGY], address(y), address(e), address(e), count, size)
+        combine(loops[XLOGY], address(y), address(e), count, size)
         for k in range(count):
             e[k] = e[k] - y[k] + p[k]
         return mean(e, width, weights, weight, sums, loops[ADD])
+    # Here y are truth values for NumPy, so that it computes in double precision.
+    of, f = wide[:count], wide[count : 2 * count]
+    low, one = np.finfo(out.dtype).eps, kind(1)
     for k in range(count):
-        difference = y[k] - p[k]
-        e[k] = difference * difference
-    return kind(0.5) * (mean(e, width, weights, weight, sums, loops[ADD]) / kind(width))
+        of[k], f[k] = y[k], min(max(p[k], low), one - low)
+    combine(loops[WIDE_XLOGY], address(of), address(f), count, 8)
+    if loss == BINARY_LOG:
+        others = wide[2 * count : 3 * count]
+        for k in range(count):
+            of[k], others[k] = one - y[k], one - min(max(p[k], low), one - low)
+        combine(loops[WIDE_XLOGY], address(of), address(others), count, 8)
+        for k in range(count):
+            f[k] = f[k] + others[k]
+    return -mean(f, width, weights, weight, wide_sums, loops[WIDE_ADD])
 
 
 @compiled

@@ -49,39 +49,46 @@ class Kind(NamedTuple):
 
 def _passes(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
     """A step is a pass over TRAIN, in an order of its own."""
-    rows = _rows(model, lesson)
-    if rows is not None and _in_one_precision(model, rows, done) and is_exact(_kind(model, rows)):
-        _compiled_passes(model, lesson, rows, done, upto, random)
-    else:
+    rows = rows_for_kernel(model, lesson, done)
+    if rows is None:
         PARTIAL_FIT.further(model, lesson, done, upto, random)
+    else:
+        _compiled_passes(model, lesson, rows, done, upto, random)
 
 
-def _rows(model: Any, lesson: Lesson) -> Rows | None:
-    """TRAIN for the kernel, prepared once for all arms; None where the kernel cannot be used."""
+def rows_for_kernel(model: Any, lesson: Lesson, done: int) -> Rows | None:
+    """TRAIN, prepared once for all arms; None where the kernel cannot train the model exactly.
+
+    - `model`: a network that had `done` pulls.
+    - `lesson`: what it learns from.
+    """
     if model.verbose or kernel() is None:
         return None
     if "network" not in lesson.kept:
         lesson.kept["network"] = _prepared(type(model), lesson)
     rows: Rows | None = lesson.kept["network"]
-    return rows if rows and (model.shuffle or rows.contiguous) else None
+    if rows is None or not (model.shuffle or rows.contiguous):
+        return None
+    exact = _in_one_precision(model, rows, done) and is_exact(_kind(model, rows))
+    return rows if exact else None
 
 
 def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
-    begun = estimator((1,), random_state=0)
+    begun = estimator(hidden_layer_sizes=(1,), random_state=0)
     try:
         compat.begin(begun, lesson)
     except Exception:  # `partial_fit` will raise it again
         return None
     X, y = compat.checked_rows(begun, lesson)
     weights = lesson.params.get("sample_weight")
+    if not isinstance(X, np.ndarray) or np.result_type(X.dtype, y.dtype) != X.dtype:
+        return None  # sparse, or computed in two precisions
     if weights is not None:
-        weights = np.asarray(weights)
-        weights = weights.astype(weights.dtype if weights.dtype.kind == "f" else np.float64)
-    parts = (X, y) if weights is None else (X, y, weights)
-    if not isinstance(X, np.ndarray) or np.result_type(*parts) != X.dtype:
-        return None  # sparse, or of several precisions
-    if weights is not None and not X.dtype == weights.dtype == np.float64:
-        return None
+        weights = np.ascontiguousarray(weights)
+        if weights.dtype.kind != "f":
+            weights = weights.astype(np.float64)
+        if not X.dtype == weights.dtype == np.float64:
+            return None
     return Rows(
         np.ascontiguousarray(X),
         np.ascontiguousarray(y.reshape(len(y), -1), X.dtype),
@@ -98,16 +105,15 @@ def _in_one_precision(model: Any, rows: Rows, done: int) -> bool:
     own += (model.beta_1, model.beta_2, model.epsilon)
     if any(type(one) not in plain for one in own):
         return False
-    parts = [*_parameters(model), *(part for of in _moments(model) for part in of)] if done else []
+    parts = [part for of in (_parameters(model), *_moments(model)) for part in of] if done else []
     return all(part.dtype == rows.X.dtype for part in parts)
 
 
 def _kind(model: Any, rows: Rows) -> Kind:
-    poisson = getattr(model, "loss", None) == "poisson"
     return Kind(
         type(model),
         model.loss,
-        "exp" if poisson else rows.output,
+        "exp" if model.loss == "poisson" else rows.output,
         rows.Y.shape[1] > 1,
         rows.weights is not None,
         model.activation,
@@ -139,14 +145,14 @@ def is_exact(kind: Kind) -> bool:
     classes = 3 if kind.output == "softmax" else 2
     y: Any = draw.integers(0, classes, (23, 2 if kind.several else 1))
     if kind.estimator is MLPRegressor:
-        y = y + X[:, :1] ** 2
-    elif kind.output == "softmax" or not kind.several:
+        y = (y + X[:, :1] ** 2).astype(kind.dtype)
+    if kind.output == "softmax" or not kind.several:
         y = y[:, 0]
     params = {"sample_weight": draw.uniform(size=23)} if kind.weighted else {}
     lesson = Lesson(X, y, np.arange(classes), 1, params, {})
     theirs, ours = (
         kind.estimator(
-            (4, 3),
+            hidden_layer_sizes=(4, 3),
             activation=kind.activation,
             solver=kind.solver,
             batch_size=5,
@@ -178,11 +184,10 @@ def _compiled_passes(
     batch = min(batch, n)
     nothing = np.empty(0, X.dtype)
     network = code.NetworkArrays(units, *([*map(_joined, own), nothing][:3]))
-    rule = _rule(code, model, optimizer)
+    rule = _rule(code, model, X.dtype)
     weights = nothing if rows.weights is None else rows.weights
     learnt_from = code.RowArrays(X, rows.Y, weights, np.empty(0, np.int64), batch)
     work, loops = code.room(units, batch, X.dtype), code.loops_of(X.dtype)
-    in_double = X.dtype == np.float64 or rule.loss == code.BINARY_LOG
     try:
         for step in range(done * lesson.steps, upto * lesson.steps):
             random.of(step)
@@ -195,7 +200,7 @@ def _compiled_passes(
             total, ended = code.learn(network, rule, learnt_from, work, loops)
             if ended == code.NO_WEIGHT:
                 raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-            total = np.float64(total) if in_double else X.dtype.type(total)
+            total = np.float64(total) if rule.wide_total else X.dtype.type(total)
             compat.end_of_pass(model, total / n, n)
             if ended == code.NOT_FINITE:
                 raise ValueError(
@@ -227,9 +232,11 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def _rule(code: Any, model: Any, optimizer: Any) -> Any:
+def _rule(code: Any, model: Any, dtype: Any) -> Any:
     """How the model learns, in the numbers of the kernel."""
-    loss = model.loss
+    optimizer, loss = compat.optimizer_of(model), model.loss
+    # With a size of its own, batches are counted by numbers of NumPy, which are wide.
+    wide_total = dtype == np.float64 or loss == "log_loss" or model.batch_size != "auto"
     if loss == "log_loss" and model.out_activation_ == "logistic":
         loss = "binary_log_loss"
     adam = not hasattr(optimizer, "velocities")
@@ -237,6 +244,7 @@ def _rule(code: Any, model: Any, optimizer: Any) -> Any:
         activation=code.ACTIVATIONS[model.activation],
         output=code.ACTIVATIONS[model.out_activation_],
         loss=code.LOSSES[loss],
+        wide_total=wide_total,
         alpha=float(model.alpha),
         rates=None,
         adam=adam,

@@ -121,9 +121,9 @@ def apply(loop: Array, place: int, count: int, size: int) -> None:
 
 
 @compiled
-def combine(loop: Array, one: int, other: int, result: int, count: int, size: int) -> None:
-    """The function of two rows of numbers, element by element."""
-    places, strides = np.array([one, other, result]), np.array([size, size, size])
+def combine(loop: Array, one: int, other: int, count: int, size: int) -> None:
+    """Replace `count` numbers at `other` by the function of those at `one` and of them."""
+    places, strides = np.array([one, other, other]), np.array([size, size, size])
     call(loop[0], loop[1], places, np.array([count]), strides)
 
 
