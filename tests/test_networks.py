@@ -118,3 +118,131 @@ def test_a_network_is_that_of_partial_fit_to_the_last_bit(
         else:
             by_kernel(ours, given, 0, 4)
         assert alike(ours, by_partial_fit(theirs, given, 0, 4))
+
+
+def test_a_large_batch_and_layer_are_the_same_too() -> None:
+    rows, y = rng.normal(size=(9001, 3)), rng.normal(size=9001)  # more than NumPy has in a buffer
+    ours, theirs = (MLPRegressor(hidden_layer_sizes=(1,), batch_size=9001, alpha=0.1) for _ in range(2))
+    assert alike(
+        by_kernel(ours, lesson(y, rows), 0, 2), by_partial_fit(theirs, lesson(y, rows), 0, 2)
+    )
+
+
+def test_either_continues_the_other() -> None:
+    _, y, _ = TARGETS["three classes"]
+    for solver in ("adam", "sgd"):
+        network = MLPClassifier((6,), solver=solver, learning_rate_init=0.05, batch_size=8)
+        at_once = by_kernel(pickle.loads(pickle.dumps(network)), lesson(y), 0, 6)
+        model = by_kernel(network, lesson(y), 0, 2)
+        model = by_partial_fit(pickle.loads(pickle.dumps(model)), lesson(y), 2, 4)
+        model = by_kernel(pickle.loads(pickle.dumps(model)), lesson(y), 4, 6)
+        assert alike(model, at_once)
+        theirs = by_partial_fit(MLPClassifier(**network.get_params()), lesson(y), 0, 6)
+        assert len(pickle.dumps(at_once)) == len(pickle.dumps(theirs))
+
+
+def test_what_the_kernel_cannot_do_is_done_by_partial_fit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, y, _ = TARGETS["three classes"]
+
+    class Own(MLPClassifier):
+        pass
+
+    assert not networks.NETWORKS.accepts(Own())
+    assert not networks.NETWORKS.accepts(MLPClassifier(solver="lbfgs"))
+    assert not networks.NETWORKS.accepts(MLPRegressor(solver="lbfgs"))
+    plain = MLPClassifier((3,))
+    columns = np.asfortranarray(X)
+    for model, given in (
+        (plain, lesson(y, csr_array(X))),
+        (MLPClassifier((3,), verbose=True), lesson(y)),
+        (MLPClassifier((3,), shuffle=False), lesson(y, columns)),
+        (MLPClassifier((3,), alpha=np.float32(0.1)), lesson(y)),
+        (plain, lesson(y, sample_weight=np.ones(41, np.float32))),
+    ):
+        assert networks.rows_for_kernel(model, given, 0) is None
+        ours = further(pickle.loads(pickle.dumps(model)), given, 0, 2)
+        assert alike(ours, by_partial_fit(pickle.loads(pickle.dumps(model)), given, 0, 2))
+    assert "Iteration 1, loss" in capsys.readouterr().out
+    shuffled = MLPClassifier((3,)), lesson(y, columns)
+    assert alike(by_kernel(*shuffled, 0, 2), by_partial_fit(MLPClassifier((3,)), shuffled[1], 0, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "params"),
+    [
+        ({"alpha": -1.0}, {}),
+        ({"hidden_layer_sizes": (0,)}, {}),
+        ({"learning_rate_init": 1e300, "solver": "sgd"}, {}),
+        ({"shuffle": False, "batch_size": 20}, {"sample_weight": np.arange(41) < 20}),
+        ({}, {"sample_weight": np.ones(3)}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
+def test_an_error_is_that_of_partial_fit(settings: Any, params: Any) -> None:
+    _, y, _ = TARGETS["a number"]
+    said = []
+    for train in (further, by_partial_fit):
+        with pytest.raises((ValueError, ZeroDivisionError)) as error:
+            train(MLPRegressor(**settings), lesson(y, X * 1e8, **params), 0, 3)
+        said.append((error.type, str(error.value)))
+    assert said[0] == said[1]
+
+
+DIGITS = {"learning_rate_init": LogUniform(1e-3, 1e-1), "alpha": LogUniform(1e-5, 1)}
+
+
+def trainers() -> dict[str, Estimator]:
+    y = rng.integers(0, 3, 120)
+    rows = rng.normal(size=(120, 6)) + y[:, None]
+    network = MLPClassifier((8,))
+    return {
+        "plain": Estimator(network, rows, y),
+        "folds": Estimator(network, rows, y, cv=3, scoring="neg_log_loss"),
+        "weights": Estimator(network, rows, y, sample_weight=rng.uniform(size=120)),
+        "several passes": Estimator(network, rows, y, pulls_per_step=3),
+        "a pipeline": Estimator(Pipeline([("pca", PCA(3)), ("net", network)]), rows, y),
+    }
+
+
+@pytest.mark.parametrize("name", trainers())
+def test_arms_keep_the_laws_of_trainers(name: str) -> None:
+    trainer = trainers()[name]
+    prefix = "net__" if name == "a pipeline" else ""
+    for check in trainer_checks():
+        check(lambda: trainer, {f"{prefix}learning_rate_init": 0.01})
+
+
+def test_the_answer_is_that_without_numba_and_that_of_worker_processes() -> None:
+    trainer, policy = trainers()["plain"], SuccessiveHalving(arms=4, budget=32)
+    serial = search(trainer, DIGITS, policy=policy, seed=3)
+    workers = search(trainer, DIGITS, policy=policy, seed=3, runner="processes", workers=2)
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import pickle\n"
+        "from lastarm import search\n"
+        "from lastarm.trainers.estimators import networks\n"
+        "trainer, space, policy = pickle.load(sys.stdin.buffer)\n"
+        "assert networks.kernel() is None\n"
+        "print(search(trainer, space, policy=policy, seed=3).digest)\n"
+    )
+    without = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps((trainer, DIGITS, policy)),
+        capture_output=True,
+        check=True,
+    )
+    assert workers.digest == serial.digest == without.stdout.decode().strip()
+
+
+def test_the_model_of_an_arm_predicts_what_the_arm_predicted() -> None:
+    trainer = trainers()["plain"]
+    state: Trained = trainer.train(trainer.start({"alpha": 0.1}, seed=5), 7)
+    model = MLPClassifier((8,), alpha=0.1)
+    fold = trainer.folds(state)[0]
+    random = Randomness(model, 5)
+    PARTIAL_FIT.further(model, trainer.lesson(fold), 0, 7, random)
+    assert np.array_equal(
+        model.predict_proba(fold.validation.X), state.model.predict_proba(fold.validation.X)
+    )

@@ -7,7 +7,8 @@ that is trained with them is the one of the installed version is tried, not assu
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 from sklearn import config_context
 from sklearn.base import is_classifier
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from lastarm.trainers.estimators.family import Lesson
 
 PRIVATE = (
+    "_fit",
     "_no_improvement_count",
     "_optimizer",
     "_random_state",
@@ -24,22 +26,42 @@ PRIVATE = (
 )
 
 
-def begin(model: Any, lesson: Lesson) -> None:
-    """What the first `partial_fit` does before its first pass: checks, and random parameters."""
+class Checked(NamedTuple):
+    """The rows and targets that a network learns from, and what it remembers of them."""
+
+    X: Any
+    y: Any
+    output: str  # the activation of the last layer, unless the loss is another
+    attributes: dict[str, Any]
+
+
+def checked(estimator: type, lesson: Lesson) -> Checked:
+    """What the first `partial_fit` of any network makes of these rows, with all of its checks."""
+    model = estimator(hidden_layer_sizes=(1,), random_state=0)
+    model.max_iter = 0  # no pass
+    first = {"classes": lesson.classes} if is_classifier(model) else {}
+    with config_context(skip_parameter_validation=True):
+        model.partial_fit(lesson.X, lesson.y, **lesson.params, **first)
+    X, y = model._validate_input(lesson.X, lesson.y, incremental=True, reset=False)
+    names = ("n_features_in_", "feature_names_in_", "classes_", "_label_binarizer")
+    attributes = {name: vars(model)[name] for name in names if name in vars(model)}
+    return Checked(X, y, model.out_activation_, attributes)
+
+
+def begin(model: Any, rows: Checked) -> None:
+    """What the first `partial_fit` of this network does before its first pass, without checks.
+
+    It draws the parameters, and makes the optimizer.
+    """
     model._validate_params()
     passes, model.max_iter = model.max_iter, 0
-    first = {"classes": lesson.classes} if is_classifier(model) else {}
+    vars(model).update(deepcopy(rows.attributes))
+    model._validate_input = lambda *_, **__: (rows.X, rows.y)
     try:
-        with config_context(skip_parameter_validation=True):
-            model.partial_fit(lesson.X, lesson.y, **lesson.params, **first)
+        model._fit(rows.X, rows.y, incremental=True)
     finally:
         model.max_iter = passes
-
-
-def checked_rows(model: Any, lesson: Lesson) -> tuple[Any, Any]:
-    """The rows and targets as a network that has begun would learn from them."""
-    X, y = model._validate_input(lesson.X, lesson.y, incremental=True, reset=False)
-    return X, y
+        del model._validate_input
 
 
 def optimizer_of(model: Any) -> Any:
@@ -47,9 +69,9 @@ def optimizer_of(model: Any) -> Any:
     return model._optimizer
 
 
-def generator_of(model: Any, *, first: bool) -> Any:
-    """What draws the order of the next pass. The first is drawn after the parameters."""
-    if not first:
+def generator_of(model: Any, *, begun: bool) -> Any:
+    """What draws the orders of passes; that of the first is drawn after the parameters."""
+    if not begun:
         model._random_state = check_random_state(model.random_state)
     return model._random_state
 

@@ -384,20 +384,23 @@ def mean_loss(
         for k in range(count):
             e[k] = e[k] - y[k] + p[k]
         return mean(e, width, weights, weight, sums, loops[ADD])
-    # Here y are truth values for NumPy, so that it computes in double precision.
-    of, f = wide[:count], wide[count : 2 * count]
+    # Here y are truth values for NumPy, so that it computes in double precision. Only one of
+    # y · log p and (1 − y) · log (1 − p) is not 0, and several classes have no second one.
+    ones, logs, f, chosen = wide[:count], wide[count : 2 * count], wide[2 * count :], 0
     low, one = np.finfo(out.dtype).eps, kind(1)
     for k in range(count):
-        of[k], f[k] = y[k], min(max(p[k], low), one - low)
-    combine(loops[WIDE_XLOGY], address(of), address(f), count, 8)
-    if loss == BINARY_LOG:
-        others = wide[2 * count : 3 * count]
-        for k in range(count):
-            of[k], others[k] = one - y[k], one - min(max(p[k], low), one - low)
-        combine(loops[WIDE_XLOGY], address(of), address(others), count, 8)
-        for k in range(count):
-            f[k] = f[k] + others[k]
-    return -mean(f, width, weights, weight, wide_sums, loops[WIDE_ADD])
+        if loss == BINARY_LOG or y[k] != 0 or np.isnan(p[k]):
+            clipped = p[k] if np.isnan(p[k]) else min(max(p[k], low), one - low)
+            ones[chosen], logs[chosen] = 1, clipped if y[k] != 0 else one - clipped
+            chosen += 1
+    combine(loops[WIDE_XLOGY], address(ones), address(logs), chosen, 8)
+    chosen = 0
+    for k in range(count):
+        f[k] = 0
+        if loss == BINARY_LOG or y[k] != 0 or np.isnan(p[k]):
+            f[k] = logs[chosen]
+            chosen += 1
+    return -mean(f[:count], width, weights, weight, wide_sums, loops[WIDE_ADD])
 
 
 @compiled

@@ -30,8 +30,8 @@ class Rows(NamedTuple):
     X: Any
     Y: Any  # a column for each output
     weights: Any  # None if all rows count alike
-    output: str  # the activation of the last layer
     contiguous: bool  # whether the rows were one after another in the memory
+    checked: compat.Checked
 
 
 class Kind(NamedTuple):
@@ -74,12 +74,11 @@ def rows_for_kernel(model: Any, lesson: Lesson, done: int) -> Rows | None:
 
 
 def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
-    begun = estimator(hidden_layer_sizes=(1,), random_state=0)
     try:
-        compat.begin(begun, lesson)
+        checked = compat.checked(estimator, lesson)
     except Exception:  # `partial_fit` will raise it again
         return None
-    X, y = compat.checked_rows(begun, lesson)
+    X, y = checked.X, checked.y
     weights = lesson.params.get("sample_weight")
     if not isinstance(X, np.ndarray) or np.result_type(X.dtype, y.dtype) != X.dtype:
         return None  # sparse, or computed in two precisions
@@ -93,8 +92,8 @@ def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
         np.ascontiguousarray(X),
         np.ascontiguousarray(y.reshape(len(y), -1), X.dtype),
         weights,
-        begun.out_activation_,
         X.flags.c_contiguous,
+        checked,
     )
 
 
@@ -113,7 +112,7 @@ def _kind(model: Any, rows: Rows) -> Kind:
     return Kind(
         type(model),
         model.loss,
-        "exp" if model.loss == "poisson" else rows.output,
+        "exp" if model.loss == "poisson" else rows.checked.output,
         rows.Y.shape[1] > 1,
         rows.weights is not None,
         model.activation,
@@ -177,7 +176,7 @@ def _compiled_passes(
     code, X, n = kernel(), rows.X, len(rows.X)
     if done == 0:
         random.of(0)
-        compat.begin(model, lesson)
+        compat.begin(model, rows.checked)
     optimizer, own = compat.optimizer_of(model), [_parameters(model), *_moments(model)]
     units = np.array([X.shape[1], *(part.size for part in model.intercepts_)])
     batch = 200 if model.batch_size == "auto" else int(model.batch_size)
@@ -188,10 +187,14 @@ def _compiled_passes(
     weights = nothing if rows.weights is None else rows.weights
     learnt_from = code.RowArrays(X, rows.Y, weights, np.empty(0, np.int64), batch)
     work, loops = code.room(units, batch, X.dtype), code.loops_of(X.dtype)
+    generator = None
     try:
         for step in range(done * lesson.steps, upto * lesson.steps):
             random.of(step)
-            generator = compat.generator_of(model, first=step == 0)
+            if generator is None:
+                generator = compat.generator_of(model, begun=step == 0)
+            else:
+                generator.seed(model.random_state)
             if model.shuffle:
                 order = np.arange(n, dtype=np.int64)
                 generator.shuffle(order)
