@@ -1,9 +1,8 @@
-"""scikit-learn's networks by a kernel: bit for bit what `partial_fit` does, and a genuine model."""
+"""scikit-learn's networks by a kernel: what `partial_fit` does, bit for bit."""
 
 import pickle
 import subprocess
 import sys
-import warnings
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
 
@@ -90,7 +88,7 @@ def alike(one: Any, other: Any) -> bool:
 def cases() -> list[Any]:
     """Every rule with every target, and in turn every activation, layers, batches and orders."""
     drawn = np.random.default_rng(1)
-    found = []
+    found: list[Any] = []
     for target, rule in product(TARGETS, range(len(RULES))):
         settings = {
             "activation": ("identity", "logistic", "tanh", "relu")[len(found) % 4],
@@ -122,7 +120,9 @@ def test_a_network_is_that_of_partial_fit_to_the_last_bit(
 
 def test_a_large_batch_and_layer_are_the_same_too() -> None:
     rows, y = rng.normal(size=(9001, 3)), rng.normal(size=9001)  # more than NumPy has in a buffer
-    ours, theirs = (MLPRegressor(hidden_layer_sizes=(1,), batch_size=9001, alpha=0.1) for _ in range(2))
+    ours, theirs = (
+        MLPRegressor(hidden_layer_sizes=(1,), batch_size=9001, alpha=0.1) for _ in range(2)
+    )
     assert alike(
         by_kernel(ours, lesson(y, rows), 0, 2), by_partial_fit(theirs, lesson(y, rows), 0, 2)
     )
@@ -157,6 +157,7 @@ def test_what_the_kernel_cannot_do_is_done_by_partial_fit(
     for model, given in (
         (plain, lesson(y, csr_array(X))),
         (MLPClassifier((3,), verbose=True), lesson(y)),
+        (MLPClassifier((3,), warm_start=True), lesson(y)),
         (MLPClassifier((3,), shuffle=False), lesson(y, columns)),
         (MLPClassifier((3,), alpha=np.float32(0.1)), lesson(y)),
         (plain, lesson(y, sample_weight=np.ones(41, np.float32))),
@@ -166,7 +167,9 @@ def test_what_the_kernel_cannot_do_is_done_by_partial_fit(
         assert alike(ours, by_partial_fit(pickle.loads(pickle.dumps(model)), given, 0, 2))
     assert "Iteration 1, loss" in capsys.readouterr().out
     shuffled = MLPClassifier((3,)), lesson(y, columns)
-    assert alike(by_kernel(*shuffled, 0, 2), by_partial_fit(MLPClassifier((3,)), shuffled[1], 0, 2))
+    assert alike(
+        by_kernel(*shuffled, 0, 2), by_partial_fit(MLPClassifier((3,)), shuffled[1], 0, 2)
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,9 @@ def end_of_pass(model: Any, loss: Any, rows: int) -> None:
     model.loss_curve_.append(loss)
     better = not loss > model.best_loss_ - model.tol
     model._no_improvement_count = 0 if better else model._no_improvement_count + 1
-    if loss < model.best_loss_:
-        model.best_loss_ = loss
+    model.best_loss_ = min(model.best_loss_, loss)
     model._optimizer.iteration_ends(model.t_)
-    if model._no_improvement_count > model.n_iter_no_change:
-        # An adaptive learning rate falls. Nothing stops, because pulls decide.
-        if not model._optimizer.trigger_stopping("", False):
-            model._no_improvement_count = 0
+    waited = model._no_improvement_count > model.n_iter_no_change
+    # An adaptive learning rate falls now. Nothing stops, because pulls decide.
+    if waited and not model._optimizer.trigger_stopping("", False):
+        model._no_improvement_count = 0

@@ -152,96 +152,36 @@ def learn(
     beta, rest, beta2, rest2, epsilon, nesterov = rule[7:]
     X, Y, row_weights, order, batch = rows
     activations, deltas, gradients, targets, terms, wide, weights, sums, wide_sums = work
-    kind, size = parameters.dtype.type, parameters.itemsize
-    layers, outputs, count = len(units) - 1, units[-1], len(X)
-    at_intercepts = 0
-    for i in range(layers):
-        at_intercepts += units[i] * units[i + 1]
-    all_parameters, all_gradients = address(parameters), address(gradients)
-    all_activations, all_deltas = address(activations), address(deltas)
+    kind, size, outputs = parameters.dtype.type, parameters.itemsize, units[-1]
+    last = batch * (np.sum(units) - outputs)  # where the outputs are among the activations
     in_double = size == 8 or loss in (LOG, BINARY_LOG)
     total = 0.0
     for turn in range(len(rates)):
         begin = turn * batch
-        m = min(batch, count - begin)
-        # Forward
+        m = min(batch, len(X) - begin)
+        inputs = address(activations) if len(order) else address(X) + begin * units[0] * size
         if len(order):
             take(X, order[begin : begin + m], activations)
-            here = all_activations
-        else:
-            here = address(X) + begin * units[0] * size
         take_targets(Y, order, begin, targets[:m])
-        inputs, coefficients, intercepts = here, 0, at_intercepts
-        at = batch * units[0]
-        for i in range(layers):
-            n, p = units[i], units[i + 1]
-            A = (here, n * size, size)
-            B = (all_parameters + coefficients * size, p * size, size)
-            here = all_activations + at * size
-            multiply(loops[MATMUL], A, B, here, m, n, p, size)
-            out = activations[at : at + m * p]
-            add_intercepts(out, parameters[intercepts : intercepts + p])
-            activate(activation if i < layers - 1 else output, out, here, p, sums, loops)
-            coefficients, intercepts, at = coefficients + n * p, intercepts + p, at + batch * p
-        last = at - batch * outputs
-        out = activations[last : last + m * outputs].reshape(m, outputs)
-        # The loss
-        weight = kind(m)
+        weight, by = kind(m), weights[:0]
         if len(row_weights):
+            by = weights[:m]
             for r in range(m):
-                weights[r] = row_weights[order[begin + r] if len(order) else begin + r]
-            add_up(loops[ADD], address(weights), m, sums[:1])
+                by[r] = row_weights[order[begin + r] if len(order) else begin + r]
+            add_up(loops[ADD], address(by), m, sums[:1])
             weight = sums[0]
             if weight == 0:
                 return total, NO_WEIGHT
-        by = weights[:m] if len(row_weights) else weights[:0]
+        forward(units, parameters, inputs, m, batch, activation, output, activations, sums, loops)
+        out = activations[last : last + m * outputs].reshape(m, outputs)
         found = mean_loss(loss, out, targets[:m], by, weight, terms, wide, sums, wide_sums, loops)
-        squares, begins = kind(0), 0
-        for i in range(layers):
-            n = units[i] * units[i + 1]
-            place = all_parameters + begins * size
-            A, B = (place, 0, size), (place, size, 0)
-            multiply(loops[MATMUL], A, B, address(sums), 1, n, 1, size)
-            squares += sums[0]
-            begins += n
-        penalty = kind(0.5 * alpha) * squares / weight
+        penalty = kind(0.5 * alpha) * squares(units, parameters, sums, loops) / weight
         found = found + penalty if in_double else kind(kind(found) + penalty)
-        if wide_total:
-            total += found * m
-        else:
-            total = kind(kind(total) + kind(found) * kind(m))
-        # Backward
+        total = total + found * m if wide_total else kind(kind(total) + kind(found) * kind(m))
         delta = deltas[last : last + m * outputs]
-        flat, wanted = out.ravel(), targets[:m].ravel()
-        for k in range(len(delta)):
-            delta[k] = flat[k] - wanted[k]
-        if len(by):
-            scale_rows(delta, by)
-        for back in range(layers):
-            i = layers - 1 - back
-            n, p = units[i], units[i + 1]
-            coefficients, intercepts, at = coefficients - n * p, intercepts - p, at - batch * p
-            before = at - batch * n
-            here = all_activations + before * size if i else inputs
-            there = all_deltas + at * size
-            A, B = (here, size, n * size), (there, p * size, size)
-            multiply(loops[MATMUL], A, B, all_gradients + coefficients * size, n, m, p, size)
-            finish(
-                gradients[coefficients : coefficients + n * p],
-                parameters[coefficients : coefficients + n * p],
-                kind(alpha),
-                weight,
-            )
-            delta, slope = deltas[at : at + m * p], gradients[intercepts : intercepts + p]
-            sum_columns(delta, there, slope, loops[ADD])
-            for k in range(p):
-                slope[k] = slope[k] / weight
-            if i:
-                A = (there, p * size, size)
-                B = (all_parameters + coefficients * size, size, p * size)
-                multiply(loops[MATMUL], A, B, all_deltas + before * size, m, p, n, size)
-                derive(activation, activations[before : before + m * n], deltas[before:])
-        # The step
+        subtract(out, targets[:m], by, delta)
+        own = (units, parameters, gradients, activations, deltas)
+        backward(own, inputs, m, batch, activation, kind(alpha), weight, loops)
         if adam:
             moments = (kind(beta), kind(rest), kind(beta2), kind(rest2), kind(epsilon))
             step_by_moments(parameters, gradients, first, second, moments, rates[turn])
@@ -249,6 +189,96 @@ def learn(
             momentum, rate = kind(beta), kind(rates[turn])
             step_by_velocities(parameters, gradients, first, momentum, rate, nesterov)
     return total, DONE if np.isfinite(parameters).all() else NOT_FINITE
+
+
+@compiled
+def forward(
+    units: Array,
+    parameters: Array,
+    inputs: int,
+    m: int,
+    batch: int,
+    activation: int,
+    output: int,
+    activations: Array,
+    sums: Array,
+    loops: Array,
+) -> None:
+    """Compute the values of all layers for the m rows of a batch, which are at `inputs`."""
+    size, layers = parameters.itemsize, len(units) - 1
+    here, at, coefficients = inputs, batch * units[0], 0
+    intercepts = np.sum(units[1:] * units[:-1])
+    for i in range(layers):
+        n, p = units[i], units[i + 1]
+        A = (here, n * size, size)
+        B = (address(parameters) + coefficients * size, p * size, size)
+        here = address(activations) + at * size
+        multiply(loops[MATMUL], A, B, here, m, n, p, size)
+        values = activations[at : at + m * p]
+        add_intercepts(values, parameters[intercepts : intercepts + p])
+        activate(activation if i < layers - 1 else output, values, here, p, sums, loops)
+        coefficients, intercepts, at = coefficients + n * p, intercepts + p, at + batch * p
+
+
+@compiled
+def backward(
+    own: tuple[Array, Array, Array, Array, Array],
+    inputs: int,
+    m: int,
+    batch: int,
+    activation: int,
+    alpha: float,
+    weight: float,
+    loops: Array,
+) -> None:
+    """Compute all gradients of a batch, from the differences of its outputs to the targets."""
+    units, parameters, gradients, activations, deltas = own
+    size, at = parameters.itemsize, batch * np.sum(units)
+    intercepts, coefficients = len(parameters), np.sum(units[1:] * units[:-1])
+    for back in range(1, len(units)):
+        i = len(units) - 1 - back
+        n, p = units[i], units[i + 1]
+        coefficients, intercepts, at = coefficients - n * p, intercepts - p, at - batch * p
+        before, there = at - batch * n, address(deltas) + at * size
+        here = address(activations) + before * size if i else inputs
+        A, B = (here, size, n * size), (there, p * size, size)
+        place = address(gradients) + coefficients * size
+        multiply(loops[MATMUL], A, B, place, n, m, p, size)
+        slopes = gradients[coefficients : coefficients + n * p]
+        add_penalty(slopes, parameters[coefficients : coefficients + n * p], alpha, weight)
+        slopes = gradients[intercepts : intercepts + p]
+        sum_columns(deltas[at : at + m * p], there, slopes, loops[ADD])
+        for k in range(p):
+            slopes[k] = slopes[k] / weight
+        if i:
+            A = (there, p * size, size)
+            B = (address(parameters) + coefficients * size, size, p * size)
+            multiply(loops[MATMUL], A, B, address(deltas) + before * size, m, p, n, size)
+            derive(activation, activations[before : before + m * n], deltas[before:])
+
+
+@compiled
+def squares(units: Array, parameters: Array, sums: Array, loops: Array) -> Any:
+    """The sum of the squares of all coefficients, added layer by layer."""
+    size, place = parameters.itemsize, address(parameters)
+    found = parameters.dtype.type(0)
+    for i in range(len(units) - 1):
+        n = units[i] * units[i + 1]
+        A, B = (place, 0, size), (place, size, 0)
+        multiply(loops[MATMUL], A, B, address(sums), 1, n, 1, size)
+        found += sums[0]
+        place += n * size
+    return found
+
+
+@compiled
+def subtract(out: Array, targets: Array, weights: Array, delta: Array) -> None:
+    """The differences of outputs to their targets, by the weights of the rows."""
+    p, y = out.ravel(), targets.ravel()
+    for k in range(len(delta)):
+        delta[k] = p[k] - y[k]
+    if len(weights):
+        scale_rows(delta, weights)
 
 
 @compiled
@@ -349,7 +379,7 @@ def scale_rows(values: Array, weights: Array) -> None:
 
 
 @compiled
-def finish(gradients: Array, parameters: Array, alpha: float, weight: float) -> None:
+def add_penalty(gradients: Array, parameters: Array, alpha: float, weight: float) -> None:
     """Add the penalty to sums of gradients, and divide by the weight of the batch."""
     for k in range(len(gradients)):
         gradients[k] = (gradients[k] + alpha * parameters[k]) / weight
@@ -367,7 +397,7 @@ def mean_loss(
     sums: Array,
     wide_sums: Array,
     loops: Array,
-) -> float:
+) -> Any:
     """The mean loss of a batch."""
     kind, size, (m, width) = out.dtype.type, out.itemsize, out.shape
     y, p, count = targets.ravel(), out.ravel(), m * width
@@ -406,7 +436,7 @@ def mean_loss(
 @compiled
 def mean(
     values: Array, outputs: int, weights: Array, weight: float, sums: Array, loop: Array
-) -> float:
+) -> Any:
     """The sum over the columns of their weighted means, in the order of `np.average`."""
     of_columns, total = sums[:outputs], sums[outputs : outputs + 1]
     if len(weights):

@@ -24,7 +24,7 @@ from lastarm.trainers.estimators.scikit_learn import PARTIAL_FIT
 SOLVERS = ("adam", "sgd")  # which go on from where they are, other than lbfgs
 
 
-class Rows(NamedTuple):
+class KernelRows(NamedTuple):
     """TRAIN after scikit-learn's checks, for the kernel."""
 
     X: Any
@@ -56,24 +56,24 @@ def _passes(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness
         _compiled_passes(model, lesson, rows, done, upto, random)
 
 
-def rows_for_kernel(model: Any, lesson: Lesson, done: int) -> Rows | None:
+def rows_for_kernel(model: Any, lesson: Lesson, done: int) -> KernelRows | None:
     """TRAIN, prepared once for all arms; None where the kernel cannot train the model exactly.
 
     - `model`: a network that had `done` pulls.
     - `lesson`: what it learns from.
     """
-    if model.verbose or kernel() is None:
+    if model.verbose or model.warm_start or kernel() is None:  # which print, or check classes
         return None
     if "network" not in lesson.kept:
         lesson.kept["network"] = _prepared(type(model), lesson)
-    rows: Rows | None = lesson.kept["network"]
+    rows: KernelRows | None = lesson.kept["network"]
     if rows is None or not (model.shuffle or rows.contiguous):
         return None
     exact = _in_one_precision(model, rows, done) and is_exact(_kind(model, rows))
     return rows if exact else None
 
 
-def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
+def _prepared(estimator: type, lesson: Lesson) -> KernelRows | None:
     try:
         checked = compat.checked(estimator, lesson)
     except Exception:  # `partial_fit` will raise it again
@@ -88,7 +88,7 @@ def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
             weights = weights.astype(np.float64)
         if not X.dtype == weights.dtype == np.float64:
             return None
-    return Rows(
+    return KernelRows(
         np.ascontiguousarray(X),
         np.ascontiguousarray(y.reshape(len(y), -1), X.dtype),
         weights,
@@ -97,18 +97,17 @@ def _prepared(estimator: type, lesson: Lesson) -> Rows | None:
     )
 
 
-def _in_one_precision(model: Any, rows: Rows, done: int) -> bool:
+def _in_one_precision(model: Any, rows: KernelRows, done: int) -> bool:
     """Whether all that is computed has the precision of X."""
     plain = (float, int, np.float64) if rows.X.dtype == np.float64 else (float, int)
-    own = (model.alpha, model.learning_rate_init, model.power_t, model.momentum)
-    own += (model.beta_1, model.beta_2, model.epsilon)
-    if any(type(one) not in plain for one in own):
+    names = ("alpha", "learning_rate_init", "power_t", "momentum", "beta_1", "beta_2", "epsilon")
+    if any(type(getattr(model, name)) not in plain for name in names):
         return False
     parts = [part for of in (_parameters(model), *_moments(model)) for part in of] if done else []
     return all(part.dtype == rows.X.dtype for part in parts)
 
 
-def _kind(model: Any, rows: Rows) -> Kind:
+def _kind(model: Any, rows: KernelRows) -> Kind:
     return Kind(
         type(model),
         model.loss,
@@ -161,9 +160,11 @@ def is_exact(kind: Kind) -> bool:
     )
     PARTIAL_FIT.further(theirs, lesson, 0, 2, Randomness(theirs, 0))
     rows = _prepared(kind.estimator, lesson)
-    if rows is None:
+    try:
+        assert rows is not None
+        _compiled_passes(ours, lesson, rows, 0, 2, Randomness(ours, 0))
+    except Exception:  # a version that is not like those that the kernel was written for
         return False
-    _compiled_passes(ours, lesson, rows, 0, 2, Randomness(ours, 0))
     return theirs.loss_curve_ == ours.loss_curve_ and all(
         np.array_equal(one, other)
         for one, other in zip(_parameters(theirs), _parameters(ours), strict=True)
@@ -171,16 +172,16 @@ def is_exact(kind: Kind) -> bool:
 
 
 def _compiled_passes(
-    model: Any, lesson: Lesson, rows: Rows, done: int, upto: int, random: Randomness
+    model: Any, lesson: Lesson, rows: KernelRows, done: int, upto: int, random: Randomness
 ) -> None:
+    """What `partial_fit` does in all these passes, and what it remembers of them."""
     code, X, n = kernel(), rows.X, len(rows.X)
     if done == 0:
         random.of(0)
         compat.begin(model, rows.checked)
     optimizer, own = compat.optimizer_of(model), [_parameters(model), *_moments(model)]
     units = np.array([X.shape[1], *(part.size for part in model.intercepts_)])
-    batch = 200 if model.batch_size == "auto" else int(model.batch_size)
-    batch = min(batch, n)
+    batch = min(200 if model.batch_size == "auto" else int(model.batch_size), n)
     nothing = np.empty(0, X.dtype)
     network = code.NetworkArrays(units, *([*map(_joined, own), nothing][:3]))
     rule = _rule(code, model, X.dtype)

@@ -91,7 +91,7 @@ call: Any = intrinsic(_call)
 
 
 @compiled
-def address(array: Array) -> int:
+def address(array: Array) -> Any:
     """Where an array begins in the memory; signed, so that sums with other numbers are whole."""
     return np.int64(array.ctypes.data)
 
