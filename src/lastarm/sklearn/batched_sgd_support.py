@@ -41,7 +41,7 @@ def batched_sgd_or_reason(
     if why:
         return why
     try:
-        importlib.import_module("lastarm.batched.kernels.compiled")
+        importlib.import_module("lastarm.compiled")
     except ImportError as error:
         return str(error)
     kernel = importlib.import_module("lastarm.sklearn.batched_sgd")  # which imports numba

@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.kernels.compiled import compiled, contracted, reassociated
+from lastarm.compiled import compiled, contracted, reassociated
 
 BLOCK = 8  # samples in a block: as many sums as fit into the processor's registers
 REGISTER = 32  # bytes in a register

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lastarm.batched.arrays import Array
 from lastarm.batched.kernels.block_products import prefetch_row
-from lastarm.batched.kernels.compiled import reassociated, takes_named_tuples
+from lastarm.compiled import reassociated, takes_named_tuples
 
 AHEAD = 4  # ratings: their factors are fetched while the processor is at this one
 

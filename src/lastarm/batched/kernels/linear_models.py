@@ -27,7 +27,6 @@ from lastarm.batched.kernels.block_products import (
     prefetch_row,
     take,
 )
-from lastarm.batched.kernels.compiled import compiled, contracted, takes_named_tuples
 from lastarm.batched.kernels.loss_gradients import (
     HINGE,
     LARGEST,
@@ -44,6 +43,7 @@ from lastarm.batched.kernels.loss_gradients import (
     squared_hinge,
 )
 from lastarm.batched.kernels.powers_of_two import power, power_single, powers
+from lastarm.compiled import compiled, contracted, takes_named_tuples
 
 ZEROTH, FIRST, SECOND, THIRD, FOURTH = (np.uint64(n) for n in range(5))
 AHEAD = np.uint64(BLOCK)

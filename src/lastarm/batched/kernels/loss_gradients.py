@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import log
 
 from lastarm.batched.arrays import Array, Index
-from lastarm.batched.kernels.compiled import contracted
+from lastarm.compiled import contracted
 
 PER_BIT = -1 / log(2)
 LARGEST = 1e12  # gradients are clipped here, as in scikit-learn

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lastarm.batched.arrays import Array
-from lastarm.batched.kernels.compiled import compiled, contracted, reassociated, takes_named_tuples
 from lastarm.batched.kernels.powers_of_two import powers
+from lastarm.compiled import compiled, contracted, reassociated, takes_named_tuples
 
 SAMPLES = 8  # in a block: as many sums as fit into the processor's registers
 POINTS = 256  # in a chunk: their κ with a block fits into the first cache

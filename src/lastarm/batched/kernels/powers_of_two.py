@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lastarm.batched.arrays import Array, Index
-from lastarm.batched.kernels.compiled import contracted
+from lastarm.compiled import contracted
 
 # 2^f for |f| ≤ ½, to 1e-17 of itself: by interpolation of (2^f − 1)/f at Chebyshev's points.
 C1, C2, C3, C4 = 0.6931471805599453, 0.24022650695910097, 0.0555041086648216, 0.009618129107606888

@@ -27,7 +27,7 @@ from lastarm.arguments import whole_number
 from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import EarlyStoppingOff, FittedByRows, InvalidArgument
 from lastarm.plain import code_fingerprint
-from lastarm.trainers.estimators import boosting, histogram_boosting, scikit_learn
+from lastarm.trainers.estimators import boosting, histogram_boosting, networks, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
 from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
@@ -40,6 +40,7 @@ from lastarm.trainers.splits import split as draw
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
     boosting.XGBOOST,
+    networks.NETWORKS,
     scikit_learn.PARTIAL_FIT,
     scikit_learn.ENSEMBLES,
     histogram_boosting.HISTOGRAM_BOOSTING,

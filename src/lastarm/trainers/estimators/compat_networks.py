@@ -1,0 +1,96 @@
+"""What is not public in scikit-learn's networks: how `partial_fit` begins, and what it remembers.
+
+No other file uses a name from `PRIVATE`; they are in scikit-learn 1.6 to 1.9. Whether a network
+that is trained with them is the one of the installed version is tried, not assumed: see
+`networks.is_exact`.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from sklearn import config_context
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from lastarm.trainers.estimators.family import Lesson
+
+PRIVATE = (
+    "_fit",
+    "_no_improvement_count",
+    "_optimizer",
+    "_random_state",
+    "_validate_input",
+    "_validate_params",
+)
+
+
+class Checked(NamedTuple):
+    """The rows and targets that a network learns from, and what it remembers of them."""
+
+    X: Any
+    y: Any
+    output: str  # the activation of the last layer, unless the loss is another
+    attributes: dict[str, Any]
+
+
+def checked(estimator: type, lesson: Lesson) -> Checked:
+    """What the first `partial_fit` of any network makes of these rows, with all of its checks."""
+    model = estimator(hidden_layer_sizes=(1,), random_state=0)
+    model.max_iter = 0  # no pass
+    first = {"classes": lesson.classes} if is_classifier(model) else {}
+    with config_context(skip_parameter_validation=True):
+        model.partial_fit(lesson.X, lesson.y, **lesson.params, **first)
+    X, y = model._validate_input(lesson.X, lesson.y, incremental=True, reset=False)
+    names = ("n_features_in_", "feature_names_in_", "classes_", "_label_binarizer")
+    attributes = {name: vars(model)[name] for name in names if name in vars(model)}
+    return Checked(X, y, model.out_activation_, attributes)
+
+
+def begin(model: Any, rows: Checked) -> None:
+    """What the first `partial_fit` of this network does before its first pass, without checks.
+
+    It draws the parameters, and makes the optimizer.
+    """
+    model._validate_params()
+    passes, model.max_iter = model.max_iter, 0
+    vars(model).update(deepcopy(rows.attributes))
+    model._validate_input = lambda *_, **__: (rows.X, rows.y)
+    try:
+        model._fit(rows.X, rows.y, incremental=True)
+    finally:
+        model.max_iter = passes
+        del model._validate_input
+
+
+def optimizer_of(model: Any) -> Any:
+    """What makes the steps: it has the moments of all parameters."""
+    return model._optimizer
+
+
+def generator_of(model: Any, *, begun: bool) -> Any:
+    """What draws the orders of passes; that of the first is drawn after the parameters."""
+    if not begun:
+        model._random_state = check_random_state(model.random_state)
+    return model._random_state
+
+
+def end_of_pass(model: Any, loss: Any, rows: int) -> None:
+    """What `partial_fit` remembers after its pass.
+
+    - `loss`: the mean loss of the rows in this pass.
+    - `rows`: their number.
+    """
+    model.n_iter_ = 1
+    model.loss_ = loss
+    model.t_ += rows
+    model.loss_curve_.append(loss)
+    better = not loss > model.best_loss_ - model.tol
+    model._no_improvement_count = 0 if better else model._no_improvement_count + 1
+    model.best_loss_ = min(model.best_loss_, loss)
+    model._optimizer.iteration_ends(model.t_)
+    waited = model._no_improvement_count > model.n_iter_no_change
+    # An adaptive learning rate falls now. Nothing stops, because pulls decide.
+    if waited and not model._optimizer.trigger_stopping("", False):
+        model._no_improvement_count = 0
