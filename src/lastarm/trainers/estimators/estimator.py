@@ -297,7 +297,7 @@ class Estimator(OnlyKnown):
             return model  # of a few rows, 1 % may be none
         rows, fresh = self._of_level(i, upto), clone(model)
         params = of_rows(self._X, self._sent.fit, rows)
-        lesson = Lesson(_cut(self._X, rows), _cut(self._y, rows), self.classes, 1, params)
+        lesson = Lesson(_cut(self._X, rows), _cut(self._y, rows), self.classes, 1, params, {})
         self._further(fresh, lesson, 0, upto, state.seed)
         return fresh
 
@@ -348,7 +348,7 @@ class Estimator(OnlyKnown):
         with self._as_set():
             if self.resource == "rows":  # then it is a plain fit, whatever its level was
                 model = self.start(config, seed).models[0]
-                lesson = Lesson(self._X, self._y, self.classes, 1, self._sent.fit)
+                lesson = Lesson(self._X, self._y, self.classes, 1, self._sent.fit, {})
                 self._further(model, lesson, 0, ALL, seed, quiet=False)
                 return model
             model, lesson = self.begun_on_all_rows(config, seed)
