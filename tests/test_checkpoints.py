@@ -173,6 +173,40 @@ def test_the_size_that_a_trainer_tells_is_believed(tmp_path: Path) -> None:
     assert files
 
 
+class Weighed:
+    """Counts how often it is pickled."""
+
+    times = 0
+
+    def __reduce__(self) -> Any:
+        Weighed.times += 1
+        return Weighed, ()
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "pickled"),
+    [
+        (False, False),
+        (True, False),
+        (Checkpoints(memory=2**50), False),
+        (Checkpoints(memory=1), True),
+    ],
+    ids=str,
+)
+def test_no_state_is_pickled_for_its_size_unless_memory_could_be_full(
+    checkpoints: Any, pickled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Heavier(Counting):
+        def start(self, config: Config, seed: int) -> list[Any]:
+            return [*super().start(config, seed), Weighed()]
+
+    monkeypatch.setattr("lastarm.runners.states.most_resident", lambda: 2.0**20)
+    monkeypatch.setattr(Weighed, "times", 0)
+    result = search(Heavier(), LIMITS, policy=HALVING, checkpoints=checkpoints)
+    assert result.digest == WHOLE.digest
+    assert (Weighed.times > 0) == pickled
+
+
 def vanish(file: Path) -> None:
     file.unlink()
 

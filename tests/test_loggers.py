@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from lastarm.events import Event, Loss
 from lastarm.journal import read
 from lastarm.report.loggers import Logger, MLflow, TensorBoard, WeightsAndBiases
 from lastarm.report.loggers.logger import module_of
+from lastarm.runners import Serial
 from lastarm.trainers import Config
 from tests.eventually import eventually
 from tests.refusals import refused
 
+EACH = partial(Serial, group=1)  # a loss is told before the next pull, as without a journal
 SPACE = [{"x": Uniform(0, 1), "layers": [(1, 2)]}, {"x": Uniform(0, 1), "kind": "b"}]
 
 
@@ -30,7 +33,8 @@ def arms(config: Config) -> Iterator[Any]:
 
 
 def run(journal: Path, on_event: Any = None, budget: int = 64) -> Any:
-    return search(arms, SPACE, arms=8, budget=budget, seed=0, journal=journal, on_event=on_event)
+    numbers: Any = {"arms": 8, "budget": budget, "seed": 0, "runner": EACH}
+    return search(arms, SPACE, journal=journal, on_event=on_event, **numbers)
 
 
 class Recorded(Logger):
@@ -109,7 +113,7 @@ def test_a_score_is_written_by_its_name_also_without_a_journal(tmp_path: Path) -
     for logger, journal in ((live, tmp_path / "j.jsonl"), (without, None)):
         space = {"x": Uniform(0, 0.5)}
         named: Any = {"maximize": True, "metric": "gain", "journal": journal, "on_event": logger}
-        result = search(arms, space, arms=4, budget=16, **named)
+        result = search(arms, space, arms=4, budget=16, runner=EACH, **named)
     again.replay(tmp_path / "j.jsonl")
     assert again.written == live.written
     assert without.written[1:] == live.written[1:]
