@@ -1,8 +1,7 @@
 """What is not public in scikit-learn's networks: how `partial_fit` begins, and what it remembers.
 
-No other file uses a name from `PRIVATE`; they are in scikit-learn 1.6 to 1.9. Whether a network
-that is trained with them is the one of the installed version is tried, not assumed: see
-`networks.is_exact`.
+No other file uses a name from `PRIVATE`. They are in scikit-learn 1.7 to 1.9, whose networks were
+seen to be the same to the last bit. Version 1.6 adds the terms of losses in another order.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, NamedTuple
 
+import sklearn
 from sklearn import config_context
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
@@ -24,6 +24,7 @@ PRIVATE = (
     "_validate_input",
     "_validate_params",
 )
+KNOWN = (1, 7) <= tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 10)
 
 
 class Checked(NamedTuple):
