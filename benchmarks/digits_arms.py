@@ -40,6 +40,19 @@ class Family:
         return ARMS * self.max_pulls // SHARE
 
 
+MLP = {
+    "hidden_layer_sizes": Integer(8, 64, log=True),
+    "alpha": LogUniform(1e-6, 1e-1),
+    "batch_size": Choice(64, 128, 256),
+    "learning_rate_init": LogUniform(1e-4, 1e-1),
+}
+LIGHTGBM = {
+    "learning_rate": LogUniform(0.03, 1),
+    "num_leaves": Integer(4, 64, log=True),
+    "min_child_samples": Integer(2, 64, log=True),
+    "reg_lambda": LogUniform(1e-3, 10),
+}
+
 # No rule of their own may stop them early: a pull is a pull for everybody. LightGBM draws nothing
 # here, and grows the same trees at once and one by one.
 FAMILIES = [
@@ -57,12 +70,7 @@ FAMILIES = [
     ),
     Family(
         MLPClassifier(n_iter_no_change=10_000),
-        {
-            "hidden_layer_sizes": Integer(8, 64, log=True),
-            "alpha": LogUniform(1e-6, 1e-1),
-            "batch_size": Choice(64, 128, 256),
-            "learning_rate_init": LogUniform(1e-4, 1e-1),
-        },
+        MLP,
         "max_iter",
         64,
         "an epoch",
@@ -81,12 +89,7 @@ FAMILIES = [
     ),
     Family(
         LGBMClassifier(verbose=-1, n_jobs=1),
-        {
-            "learning_rate": LogUniform(0.03, 1),
-            "num_leaves": Integer(4, 64, log=True),
-            "min_child_samples": Integer(2, 64, log=True),
-            "reg_lambda": LogUniform(1e-3, 10),
-        },
+        LIGHTGBM,
         "n_estimators",
         32,
         "a tree of each class",

@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from xgboost import XGBClassifier
 
+from digits_arms import LIGHTGBM, MLP
 from lastarm import Choice, Integer, LogUniform, Uniform
 from lastarm.space import draw
 
@@ -53,17 +54,9 @@ def _family(
     return Family(title, estimator, space, counted, {"digits": digits, "made": made, "a9a": a9a})
 
 
-_trees = {
+_xgboost = {
     "learning_rate": LogUniform(0.03, 1),
     "reg_lambda": LogUniform(1e-3, 10),
-}
-_lightgbm = {
-    **_trees,
-    "num_leaves": Integer(4, 64, log=True),
-    "min_child_samples": Integer(2, 64, log=True),
-}
-_xgboost = {
-    **_trees,
     "max_leaves": Integer(4, 64, log=True),
     "min_child_weight": LogUniform(0.1, 10),
 }
@@ -73,11 +66,11 @@ XGBOOST = XGBClassifier(n_jobs=1, grow_policy="lossguide", max_depth=0)
 
 # No rule of their own may stop them early: a pull is a pull for everybody.
 FAMILIES = {
-    "lightgbm": _family("LightGBM", LGBMClassifier(verbose=-1, n_jobs=1), _lightgbm, made=_both),
+    "lightgbm": _family("LightGBM", LGBMClassifier(verbose=-1, n_jobs=1), LIGHTGBM, made=_both),
     "lightgbm-draws": _family(
         "LightGBM that draws",
         LGBMClassifier(verbose=-1, n_jobs=1, subsample_freq=1),
-        {**_lightgbm, **_drawn},
+        {**LIGHTGBM, **_drawn},
         made=_both,
     ),
     "xgboost": _family("XGBoost", XGBOOST, _xgboost, made=_both),
@@ -97,12 +90,7 @@ FAMILIES = {
     "mlp": _family(
         "MLPClassifier",
         MLPClassifier(n_iter_no_change=10_000),
-        {
-            "hidden_layer_sizes": Integer(8, 64, log=True),
-            "alpha": LogUniform(1e-6, 1e-1),
-            "batch_size": Choice(64, 128, 256),
-            "learning_rate_init": LogUniform(1e-4, 1e-1),
-        },
+        MLP,
         "max_iter",
     ),
     "lbfgs": _family(
