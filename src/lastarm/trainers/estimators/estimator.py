@@ -27,7 +27,7 @@ from lastarm.errors import EarlyStoppingOff, InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
-from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness, cut, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
 from lastarm.trainers.estimators.scoring import ONLY, Scoring
 from lastarm.trainers.protocol import Config
@@ -80,6 +80,7 @@ class Fold(NamedTuple):
     train: LabelledRows
     validation: LabelledRows
     params: Mapping[str, Any]  # what the last step gets with TRAIN to learn from
+    kept: dict[str, Any]  # what the family of the last step keeps of TRAIN
 
 
 class Estimator(OnlyKnown):
@@ -194,14 +195,20 @@ class Estimator(OnlyKnown):
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method
-        self.version = 2 if _trained_otherwise_before(final) else 1
+        if family.size is not None:
+            self.size = self._size  # otherwise it is that of a pickle
+        self.version = self._version(())
 
     def refuse_settings(self, names: Iterable[str]) -> None:
         """Refuse a space whose parameters have these names, before anything is trained.
 
+        They also decide the trainer's `version`.
+
         :param names: the names of all parameters.
         """
+        names = list(names)
         _refuse_counted(self.estimator, names)
+        self.version = self._version(names)
 
     def start(self, config: Config, seed: int) -> Trained:
         """Models with this config, not fitted yet."""
@@ -251,8 +258,21 @@ class Estimator(OnlyKnown):
                 judged = self._rows(i, part) if fold is None else getattr(fold, part)
                 with self._threads_of(final_step(model)):
                     scored = model if whole else final_step(model)
+                    if part == "validation" and scored is final_step(model):
+                        scored = _family(scored).judged(scored, judged.X)
                     found.append(self.metrics.scores(scored, *judged))
             return found
+
+    def continues(self, state: Trained) -> bool:
+        """Whether a saved copy can be trained further. If not, `train` begins again from zero."""
+        finals = map(final_step, state.models)
+        return all(_family(one).continues(one, self._fit_params[1]) for one in finals)
+
+    def _size(self, state: Trained) -> int:
+        """About how many bytes it holds, without the rows that all arms share."""
+        finals = map(final_step, state.models)
+        sizes = [(family.size, one) for one in finals for family in [_family(one)]]
+        return sum(size(one) if size else len(pickle.dumps(one)) for size, one in sizes)
 
     def _test(self, state: Trained) -> float:
         """The mean loss of all models on TEST."""
@@ -261,13 +281,14 @@ class Estimator(OnlyKnown):
     def lesson(self, fold: Fold) -> Lesson:
         """What the last step learns from in a fold."""
         X, y, _ = fold.train
-        return Lesson(X, y, self.classes, self.pulls_per_step, fold.params)
+        return Lesson(X, y, self.classes, self.pulls_per_step, fold.params, fold.kept)
 
     def on_all_rows(self, config: Config, seed: int, pulls: int) -> Any:
         """A model with this config that has learnt from all rows, also those of VAL and TEST."""
         with self._as_set():
             model, lesson = self.begun_on_all_rows(config, seed)
             self._further(final_step(model), lesson, 0, pulls, seed)
+            _family(final_step(model)).settle(final_step(model))
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
@@ -280,7 +301,7 @@ class Estimator(OnlyKnown):
             with self._as_set():
                 rows = transformers.fit_transform(rows, self._y, **of_transformers)
             model.steps[:-1] = transformers.steps
-        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step, of_last)
+        return model, Lesson(rows, self._y, self.classes, self.pulls_per_step, of_last, {})
 
     @property
     def boosts(self) -> bool:
@@ -311,6 +332,7 @@ class Estimator(OnlyKnown):
             "pulls_per_step": self.pulls_per_step,
             "seed": self.seed,
             "threads": self.threads,
+            **self._described(),
             **({"metric": self.metrics.metric} if self.metrics.metric else {}),
             **{
                 f"{to}.{name}": _digest(value)
@@ -320,6 +342,25 @@ class Estimator(OnlyKnown):
             **code_fingerprint("scoring", self.scoring),
             **code_fingerprint("settings", functions),
         }
+
+    def _described(self) -> dict[str, Any]:
+        """What the family of the last step adds to the fingerprint."""
+        final, shape = final_step(self.estimator), np.shape(self._X)
+        if len(shape) != 2 or (isinstance(self.estimator, Pipeline) and len(self.estimator) > 1):
+            return _family(final).described(final, self._fit_params[1], None)
+        of_train = (self.splits[0].train.size, shape[1])
+        return _family(final).described(final, self._fit_params[1], of_train)
+
+    def _version(self, tuned: Iterable[str]) -> int:
+        """2 where version 0.1 gave other losses."""
+        final, start = final_step(self.estimator), ""
+        if isinstance(self.estimator, Pipeline):
+            start = f"{self.estimator.steps[-1][0]}__"
+        names = [name.removeprefix(start) for name in tuned if name.startswith(start)]
+        rows = max(split.train.size for split in self.splits)
+        family = _family(final)
+        otherwise = family.trained_otherwise_before(final, self._fit_params[1], names, rows)
+        return 2 if otherwise or _trained_otherwise_before(final) else 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in {"_parts", "_kept", "_pools"}}
@@ -446,7 +487,7 @@ class Estimator(OnlyKnown):
             unseen = np.arange(n - unseen.size, n)
         rest = np.setdiff1d(np.arange(n), unseen)
         params = of_rows(self._X, self._sent.split, rest)
-        pairs = cv.split(_cut(self._X, rest), _cut(self._y, rest), **params)
+        pairs = cv.split(cut(self._X, rest), cut(self._y, rest), **params)
         return tuple(Split(rest[train], rest[judged], unseen) for train, judged in pairs)
 
     def _rows(self, i: int, part: str) -> LabelledRows:
@@ -454,7 +495,7 @@ class Estimator(OnlyKnown):
         if (i, part) not in self._parts:
             rows = getattr(self.splits[i], part)
             params = of_rows(self._X, self._sent.score, rows)
-            self._parts[i, part] = LabelledRows(_cut(self._X, rows), _cut(self._y, rows), params)
+            self._parts[i, part] = LabelledRows(cut(self._X, rows), cut(self._y, rows), params)
         return self._parts[i, part]
 
     def folds(self, state: Trained) -> list[Fold]:
@@ -477,7 +518,7 @@ class Estimator(OnlyKnown):
             of_rows(self._X, params, self.splits[i].train) for params in self._fit_params
         )
         if not isinstance(model, Pipeline) or len(model) == 1:
-            return Fold(None, train, validation, of_last)
+            return Fold(None, train, validation, of_last, {})
         with self._as_set():
             transformers = clone(model[:-1])
             Randomness(transformers, self.seed).of(0)
@@ -488,7 +529,7 @@ class Estimator(OnlyKnown):
                 # A view in it becomes contiguous by this, and BLAS then adds in another order.
                 transformers = pickle.loads(pickle.dumps(transformers))
             validation = validation._replace(X=_transformed(transformers, validation.X))
-        return Fold(transformers, train, validation, of_last)
+        return Fold(transformers, train, validation, of_last, {})
 
 
 def _transformed(transformers: Pipeline, X: Any) -> Any:
@@ -497,14 +538,6 @@ def _transformed(transformers: Pipeline, X: Any) -> Any:
         if step not in (None, "passthrough"):
             X = step.transform(X)
     return X
-
-
-def _cut(X: Any, rows: Any) -> Any:
-    if X is None:
-        return None
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
 def final_step(model: Any) -> Any:

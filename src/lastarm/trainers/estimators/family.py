@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Integral
@@ -13,13 +13,18 @@ from sklearn.utils import check_random_state
 
 
 class Lesson(NamedTuple):
-    """The rows that a model learns from, all classes that there are, and the steps of a pull."""
+    """The rows that a model learns from, all classes that there are, and the steps of a pull.
+
+    `kept` is for what a family computes from the rows once, for all arms that learn from them. It
+    lives as long as the rows do, and is never pickled.
+    """
 
     X: Any
     y: Any
     classes: Any  # also those that these rows lack; None unless it is a classifier
     steps: int
-    params: Mapping[str, Any] = {}  # of `fit`, such as the weights of these rows
+    params: Mapping[str, Any]  # of `fit`, such as the weights of these rows
+    kept: dict[str, Any]
 
 
 class Randomness:
@@ -71,6 +76,20 @@ class Family(NamedTuple):
     `further(model, lesson, done, upto, random)` trains a model that had `done` pulls up to `upto`.
     All families keep one law: pulls a + b are pulls a, then b, bit for bit. What is random in a
     pull is drawn from the arm's seed and the number of the pull, never from what happened before.
+
+    A family may know more of its models than that they can be pickled and predict:
+
+    - `judged(model, X)`: the model as scorers see it. It may answer for the rows X of VAL from
+      scores that it has kept.
+    - `continues(model, params)`: whether a saved copy can be trained further. If not, `further`
+      trains it again from zero.
+    - `size(model)`: about how many bytes it holds while it is trained.
+    - `restarts(model)`: whether `further` always trains from zero.
+    - `trained_otherwise_before(model, params, tuned, rows)`: whether version 0.1 gave other losses
+      for a model with this many rows, if the settings `tuned` are searched over.
+    - `described(model, params, shape)`: what decides the losses besides the settings, for the
+      fingerprint. The shape is that of TRAIN, or None if transformers decide it.
+    - `settle(model)`: let go of what only training needs.
     """
 
     accepts: Callable[[Any], bool]
@@ -81,6 +100,26 @@ class Family(NamedTuple):
     method: str = "fit"  # what `further` calls
     own_params: tuple[str, ...] = ()  # of that method, which `further` gives itself
     threads: str | None = None  # the parameter with their number, if OpenMP's limit is ignored
+    judged: Callable[[Any, Any], Any] = lambda model, X: model
+    continues: Callable[[Any, Mapping[str, Any]], bool] = lambda model, params: True
+    size: Callable[[Any], int] | None = None
+    restarts: Callable[[Any], bool] = lambda model: False
+    trained_otherwise_before: Callable[[Any, Mapping[str, Any], Collection[str], int], bool] = (
+        lambda model, params, tuned, rows: False
+    )
+    described: Callable[[Any, Mapping[str, Any], tuple[int, int] | None], dict[str, Any]] = (
+        lambda model, params, shape: {}
+    )
+    settle: Callable[[Any], None] = lambda model: None
+
+
+def cut(X: Any, rows: Any) -> Any:
+    """Some of the rows, as a table of the same kind."""
+    if X is None:
+        return None
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
 @contextmanager
