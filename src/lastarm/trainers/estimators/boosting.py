@@ -152,12 +152,12 @@ def _can_be_shared(lesson: Lesson) -> bool:
     """Whether `fit` takes the rows as they are. It says what is wrong with others."""
     if "can be shared" not in lesson.kept:
         X, y, weights = lesson.X, lesson.y, lesson.params.get("sample_weight")
-        numbers = [one for one in (y, weights) if getattr(one, "dtype", None) == float]
-        lesson.kept["can be shared"] = (
-            (hasattr(X, "iloc") or hasattr(X, "tocsr") or X.dtype.kind in "buif")
+        given = [np.asarray(one) for one in (y, weights) if one is not None]
+        lesson.kept["can be shared"] = hasattr(X, "shape") and (
+            (hasattr(X, "iloc") or hasattr(X, "tocsr") or X.dtype.kind in "biuf")
             and np.ndim(y) == 1
             and np.unique(y).size > 1
-            and all(np.isfinite(one).all() for one in numbers)
+            and all(one.dtype.kind != "f" or np.isfinite(one).all() for one in given)
         )
     return bool(lesson.kept["can be shared"])
 

@@ -31,6 +31,7 @@ class Binned:
 
     train: Any
     judged: Judged | None = None
+    began_with: Any = None  # a saved booster whose scores are in the rows, if there is one
 
 
 LIVE: WeakKeyDictionary[Any, Binned] = WeakKeyDictionary()
@@ -78,7 +79,7 @@ def answering(model: Any, of: type, judged: Judged) -> Any:
     `of` stands between the kind of the model and the class in its library that all kinds are made
     from, and predicts in its place. What a classifier makes of that stays its own affair.
     """
-    kind = type(type(model).__name__, (type(model), of), {})
+    kind: Any = type(type(model).__name__, (type(model), of), {})
     answers = kind.__new__(kind)
     vars(answers).update(vars(model), judged=judged)
     return answers

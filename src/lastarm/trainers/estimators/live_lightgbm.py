@@ -52,7 +52,7 @@ def resume(model: Any, lesson: Lesson, trees: int) -> None:
     own = _rows(model, lesson, made.params).set_reference(shared)
     live = train(made.params, own, trees, init_model=saved, keep_training_booster=True)
     _put(model, live, in_place_of=saved)
-    LIVE[live] = Binned(own)
+    LIVE[live] = Binned(own, began_with=saved)  # its memory is read again for the rows of VAL
 
 
 def grow(model: Any, trees: int) -> None:
@@ -74,14 +74,16 @@ def judged(model: Any, X: Any) -> Any:
     return answering(model, _Answering, binned.judged)
 
 
-class _Answering(LGBMModel):  # type: ignore[misc]
+class _Answering(LGBMModel):
     """A model whose predictions for the rows of VAL are those that its booster has kept."""
 
-    def predict(self, X: Any, raw_score: bool = False, **others: Any) -> Any:
+    judged: Judged
+
+    def predict(self, X: Any, raw_score: bool = False, *more: Any, **others: Any) -> Any:
         """Predictions, from the kept scores if nothing else is asked for."""
         judged = self.judged
-        if X is not judged.X or raw_score or any(others.values()):
-            return super().predict(X, raw_score=raw_score, **others)
+        if X is not judged.X or raw_score or any((*more, *others.values())):
+            return super().predict(X, raw_score, *more, **others)
         kept = []
 
         def take(scores: Any, rows: Any) -> tuple[str, float, bool]:
@@ -105,7 +107,7 @@ def size(model: Any) -> int:
     of_val = binned.judged.rows.num_data() if binned.judged else 0
     scores = live.num_model_per_iteration() * (rows + of_val)
     indices = rows * 20 + (rows * columns if "force_row_wise" in live.params else 0)
-    return 16 * scores + indices + model.num_leaves * (16 * bins + 100 * live.num_trees())
+    return int(16 * scores + indices + model.num_leaves * (16 * bins + 100 * live.num_trees()))
 
 
 def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:

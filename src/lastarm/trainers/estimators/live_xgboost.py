@@ -52,8 +52,10 @@ def judged(model: Any, X: Any) -> Any:
     return answering(model, _Answering, binned.judged)
 
 
-class _Answering(XGBModel):  # type: ignore[misc]
+class _Answering(XGBModel):
     """A model whose predictions for the rows of VAL are those that its booster has kept."""
+
+    judged: Judged
 
     def predict(self, X: Any, *, output_margin: bool = False, **others: Any) -> Any:
         """Predictions. For rows that a booster has seen before, it adds those of new trees."""
@@ -77,7 +79,8 @@ def size(model: Any) -> int:
     classes = max(2, getattr(model, "n_classes_", 2)) - 1
     leaves = model.max_leaves or 2 ** min(24, 6 if model.max_depth is None else model.max_depth)
     trees = live.num_boosted_rounds() * classes
-    return 16 * scores * classes + 16 * rows + min(leaves, rows) * (16 * bins + 100 * trees)
+    histograms = min(leaves, rows) * (16 * bins + 100 * trees)
+    return int(16 * scores * classes + 16 * rows + histograms)
 
 
 def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
