@@ -40,6 +40,7 @@ LIGHTGBM: dict[str, tuple[dict[str, Any], bool]] = {
     "features": ({"colsample_bytree": 0.5, "feature_fraction_bynode": 0.5}, True),
     "extra trees": ({"extra_trees": True}, True),
     "dart": ({"boosting_type": "dart", "drop_rate": 0.5}, True),
+    "random forest": ({"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, True),
     "goss": ({"data_sample_strategy": "goss", "learning_rate": 0.5}, True),
 }
 XGBOOST: dict[str, tuple[dict[str, Any], bool]] = {
@@ -267,17 +268,17 @@ def squares(y: Any, scores: Any) -> Any:
     return scores - y, np.ones(len(y))
 
 
+def rate(tree: int) -> float:
+    return 0.1
+
+
 BY_FIT: dict[str, tuple[Any, dict[str, Any]]] = {
-    "random forests": (
-        LGBMClassifier(**LGBM, boosting_type="rf", subsample=0.5, subsample_freq=1),
-        {},
-    ),
     "linear boosters": (XGBClassifier(n_jobs=1, booster="gblinear"), {}),
     "an objective of one's own": (LGBMRegressor(**LGBM, objective=squares), {}),
     "the same for XGBoost": (XGBRegressor(**XGB, objective=squares), {}),
     "callbacks": (LGBMClassifier(**LGBM), {"callbacks": [lambda env: None]}),
     "callbacks of XGBoost": (
-        XGBClassifier(**XGB, callbacks=[LearningRateScheduler(lambda i: 0.1)]),
+        XGBClassifier(**XGB, callbacks=[LearningRateScheduler(rate)]),
         {},
     ),
     "rows to evaluate": (LGBMClassifier(**LGBM), {"eval_set": [TWO], "eval_metric": a_metric}),
@@ -308,8 +309,7 @@ def test_rows_that_only_fit_can_read_are_given_to_fit() -> None:
         state = trainer.train(trainer.start({}, 0), 2)
         assert booster(state.model) not in LIVE
         assert trainer.loss(state) < 0.5
-    bad = np.where(np.arange(300) == 5, np.nan, NUMBERS[1])
-    trainer = Estimator(LGBMRegressor(**LGBM), NUMBERS[0], bad)
+    trainer = Estimator(LGBMRegressor(**LGBM), *NUMBERS, sample_weight=NUMBERS[1] * np.nan)
     with pytest.raises(ValueError, match="NaN"):
         trainer.train(trainer.start({}, 0), 1)
 

@@ -135,7 +135,6 @@ def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
         and fit.__qualname__.partition(".")[0] in library.kinds
         and _known(model).issuperset(given)
         and set(library.params).issuperset(params)
-        and given.get("boosting_type") != "rf"
         and given.get("booster") != "gblinear"
         and given.get("device") in (None, "cpu")
         and given.get("callbacks") is None
@@ -187,9 +186,9 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 def _judged(library: Library, model: Any, X: Any) -> Any:
     """The model as scorers see it: a live booster has kept its predictions for VAL."""
     engine, given = _engine(library), model.get_params()
-    # Trees that are weighed anew leave other last bits in the scores that are kept.
-    dart = "dart" in (given.get("booster"), given.get("boosting_type"))
-    return model if dart or engine.booster(model) not in LIVE else engine.judged(model, X)
+    # Trees that are weighed anew leave other last bits in scores that are kept.
+    anew = {given.get("booster"), given.get("boosting_type")} & {"dart", "rf"}
+    return model if anew or engine.booster(model) not in LIVE else engine.judged(model, X)
 
 
 def _size(library: Library, model: Any) -> int:
