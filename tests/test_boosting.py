@@ -1,26 +1,24 @@
 """Live boosters: their trees are those of one `fit`, and what they keep is what they predict."""
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
+from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 from sklearn.datasets import load_digits, make_classification, make_regression
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBClassifier, XGBRegressor
 from xgboost.callback import LearningRateScheduler
 
 from lastarm import LogUniform, SuccessiveHalving, Uniform, search
-from lastarm.errors import OtherVersion
-from lastarm.sklearn import HalvingSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.estimators.live import LIVE, Binned
 
@@ -60,7 +58,7 @@ CASES = [
         (XGB, XGBOOST, (XGBClassifier, XGBRegressor)),
     )
     for name, (given, draws) in cases.items()
-    for kind, rows in zip(kinds, (MANY if name in ("plain", "features") else TWO, NUMBERS))
+    for kind, rows in zip(kinds, (MANY if name in ("plain", "features") else TWO, NUMBERS), strict=False)
 ]
 
 

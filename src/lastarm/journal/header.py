@@ -26,7 +26,6 @@ from lastarm.trainers import Config, Maximized, Trainer
 from lastarm.trainers.metric import LOSS, UNNAMED, Metric
 from lastarm.trainers.source_code import changes, code_of
 
-
 # What trainers say since version 0.1, whose journals do not say it and are resumed all the same.
 SAID_LATER = ("trainer.bins", "trainer.histograms")
 

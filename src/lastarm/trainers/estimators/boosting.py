@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -91,18 +91,20 @@ def _trees(
     library: Library, model: Any, lesson: Lesson, done: int, upto: int, random: Randomness
 ) -> None:
     """Grow a live booster. One that is not live is resumed, or grown again if it draws."""
-    if not (_lives(library, model, lesson.params) and _can_be_shared(lesson)):
-        _trees_by_fit(library, model, lesson, done, upto, random)
-        return
-    engine, draws = _engine(library), _draws(model)
-    random.of(0)
-    if not done or (draws and engine.booster(model) not in LIVE):
-        engine.begin(model, lesson, draws=draws)
-        done = 0
-    if engine.booster(model) in LIVE:
-        engine.grow(model, (upto - done) * lesson.steps)
-    else:
-        engine.resume(model, lesson, (upto - done) * lesson.steps)
+    engine = _engine(library)
+    if not (done and engine.booster(model) in LIVE):
+        if not (_lives(library, model, lesson.params) and _can_be_shared(lesson)):
+            _trees_by_fit(library, model, lesson, done, upto, random)
+            return
+        random.of(0)
+        draws = _draws(model)
+        if done and not draws:
+            engine.resume(model, lesson, (upto - done) * lesson.steps)
+            done = upto
+        else:
+            engine.begin(model, lesson, draws=draws)
+            done = 0
+    engine.grow(model, (upto - done) * lesson.steps)
     model.set_params(n_estimators=upto * lesson.steps)
 
 
@@ -142,9 +144,15 @@ def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     )
 
 
+@cache
+def _usual(kind: type) -> frozenset[str]:
+    """The settings that a kind of model always has."""
+    return frozenset(kind().get_params())
+
+
 def _known(model: Any) -> set[str]:
     """The settings with which it can be a live booster."""
-    return {*type(model)().get_params(), *NEVER_DRAWING, *DRAWING}
+    return {*_usual(type(model)), *NEVER_DRAWING, *DRAWING}
 
 
 def _can_be_shared(lesson: Lesson) -> bool:
@@ -163,7 +171,8 @@ def _can_be_shared(lesson: Lesson) -> bool:
 
 def _settings(model: Any) -> dict[str, Any]:
     """The settings that it is trained with."""
-    return {**model.get_params(), **_not_stopping(model, {}).settings}
+    given: dict[str, Any] = model.get_params(deep=False)
+    return given | _not_stopping(model, {}).settings
 
 
 def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
@@ -171,7 +180,7 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 
     `tuned` are the names of those that have other values in other arms.
     """
-    given, usual = _settings(model), type(model)().get_params()
+    given, usual = _settings(model), _usual(type(model))
     # LightGBM draws rows only if it is told how often.
     never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
     return any(
@@ -185,9 +194,10 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 
 def _judged(library: Library, model: Any, X: Any) -> Any:
     """The model as scorers see it: a live booster has kept its predictions for VAL."""
-    engine, given = _engine(library), model.get_params()
+    engine = _engine(library)
     # Trees that are weighed anew leave other last bits in scores that are kept.
-    anew = {given.get("booster"), given.get("boosting_type")} & {"dart", "rf"}
+    ways = [getattr(model, name, None) for name in ("booster", "boosting_type")]
+    anew = "dart" in ways or "rf" in ways
     return model if anew or engine.booster(model) not in LIVE else engine.judged(model, X)
 
 

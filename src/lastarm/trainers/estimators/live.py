@@ -9,6 +9,7 @@ is not there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -76,10 +77,17 @@ def few_rows(model: Any, lesson: Lesson) -> Any:
 def answering(model: Any, of: type, judged: Judged) -> Any:
     """A model of the same kind that has kept its predictions for the rows of VAL.
 
-    `of` stands between the kind of the model and the class in its library that all kinds are made
-    from, and predicts in its place. What a classifier makes of that stays its own affair.
+    - `model`: the model.
+    - `of`: stands between the kind of the model and the class in its library that all kinds are
+      made from, and predicts in its place. What a classifier makes of that stays its own affair.
+    - `judged`: the rows of VAL.
     """
-    kind: Any = type(type(model).__name__, (type(model), of), {})
+    kind = _answering_kind(type(model), of)
     answers = kind.__new__(kind)
     vars(answers).update(vars(model), judged=judged)
     return answers
+
+
+@cache
+def _answering_kind(kind: type, of: type) -> Any:
+    return type(kind.__name__, (kind, of), {})
