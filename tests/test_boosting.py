@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from sklearn.base import is_classifier
 from sklearn.datasets import load_digits, make_classification, make_regression
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from xgboost import XGBClassifier, XGBRegressor
 from xgboost.callback import LearningRateScheduler
 
 from lastarm import LogUniform, SuccessiveHalving, Uniform, search
+from lastarm.sklearn import HalvingSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.estimators.live import LIVE, Binned
 
@@ -58,7 +58,10 @@ CASES = [
         (XGB, XGBOOST, (XGBClassifier, XGBRegressor)),
     )
     for name, (given, draws) in cases.items()
-    for kind, rows in zip(kinds, (MANY if name in ("plain", "features") else TWO, NUMBERS), strict=False)
+    for kind, rows in (
+        (kinds[0], MANY if name in ("plain", "features") else TWO),
+        (kinds[1], NUMBERS),
+    )
 ]
 
 
@@ -279,7 +282,10 @@ BY_FIT: dict[str, tuple[Any, dict[str, Any]]] = {
         XGBClassifier(**XGB, callbacks=[LearningRateScheduler(rate)]),
         {},
     ),
-    "rows to evaluate": (LGBMClassifier(**LGBM), {"eval_set": [TWO], "eval_metric": a_metric}),
+    "rows to evaluate": (
+        LGBMClassifier(**LGBM),
+        {"eval_X": TWO[0], "eval_y": TWO[1], "eval_metric": a_metric},
+    ),
     "the same of XGBoost": (XGBClassifier(**XGB), {"eval_set": [TWO], "verbose": False}),
     "margins": (XGBClassifier(**XGB), {"base_margin": np.full(300, 0.5)}),
     "features left out": (LGBMClassifier(**LGBM, feature_pre_filter=True), {}),
@@ -362,13 +368,55 @@ def test_the_version_says_where_losses_are_others_than_before() -> None:
     assert version(pipeline, "lgbmclassifier__extra_trees") == 2
 
 
-def test_a_journal_of_arms_that_draw_is_of_another_version(tmp_path: Path) -> None:
-    journal, trainer = tmp_path / "search.jsonl", Estimator(LGBMClassifier(**LGBM), *TWO)
+def test_pipelines_and_folds_share_what_they_can() -> None:
+    pipeline = make_pipeline(StandardScaler(), LGBMClassifier(**LGBM))
+    trainer = Estimator(pipeline, *TWO, cv=2, scoring="neg_log_loss")
+    config = {"lgbmclassifier__colsample_bytree": 0.5}
+    states = [trainer.start(config, seed) for seed in (0, 1)]
+    for _ in range(2):
+        states = [trainer.train(state, 2) for state in states]
+    one, other = ([booster(model[-1]) for model in state.models] for state in states)
+    assert [live.train_set for live in one] == [live.train_set for live in other]
+    assert one[0].train_set is not one[1].train_set
+    at_once = trainer.train(trainer.start(config, 0), 4)
+    assert trainer.loss(states[0]) == trainer.loss(at_once) == trainer.loss(copied(at_once))
+    model = trainer.on_all_rows(config, 0, 4)
+    assert booster(model[-1]) not in LIVE
+    assert model[-1].n_estimators_ == 4
+    assert len(pickle.dumps(model)) < 100_000
 
-    def found(**space: Any) -> Any:
-        policy = SuccessiveHalving(arms=4, budget=16)
-        return search(trainer, space, policy=policy, journal=journal)
 
-    found(learning_rate=LogUniform(0.1, 1), colsample_bytree=Uniform(0.3, 1))
-    text = journal.read_text()
-    assert '"version":2' in text.splitlines()[0].replace(" ", "")
+def times(X: Any, by: float = 1.0) -> Any:
+    return X * by
+
+
+def test_an_arm_whose_rows_are_no_longer_kept_lives_on() -> None:
+    estimator = LGBMClassifier(**LGBM, extra_trees=True)
+    trainer = Estimator(make_pipeline(FunctionTransformer(times), estimator), *TWO)
+    configs = [{"functiontransformer__kw_args": {"by": 1.0 + i}} for i in range(10)]
+    states = [trainer.train(trainer.start(config, 0), 2) for config in configs]
+    live = booster(states[0].model[-1])
+    state = trainer.train(states[0], 1)
+    assert booster(state.model[-1]) is live
+    at_once = trainer.train(trainer.start(configs[0], 0), 3)
+    assert trainer.loss(state) == trainer.loss(at_once) == trainer.loss(copied(state))
+
+
+def test_searches_agree_and_their_winner_predicts_what_it_predicted() -> None:
+    space = {"learning_rate": LogUniform(0.1, 1), "colsample_bytree": Uniform(0.3, 1)}
+
+    def found(**others: Any) -> Any:
+        trainer = Estimator(LGBMClassifier(**LGBM), *TWO, scoring="neg_log_loss")
+        policy = SuccessiveHalving(arms=4, budget=24)
+        return trainer, search(trainer, space, policy=policy, **others)
+
+    trainer, serial = found()
+    _, apart = found(runner="processes", workers=2)
+    assert serial.digest == apart.digest
+    for result in (serial, apart):
+        assert trainer.loss(result.state) == trainer.loss(copied(result.state)) == result.loss
+    refitted = HalvingSearch(
+        LGBMClassifier(**LGBM), space, n_arms=4, budget=16, random_state=0
+    ).fit(*TWO)
+    assert type(refitted.best_estimator_) is LGBMClassifier
+    assert booster(refitted.best_estimator_) not in LIVE
