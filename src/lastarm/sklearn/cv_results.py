@@ -26,7 +26,9 @@ class FoldByFold:
         self._trainer = trainer
         self.train_scores = train_scores
         self.start, self.train = trainer.start, trainer.train
-        self.on_all_rows = trainer.on_all_rows
+        self.on_all_rows, self.continues = trainer.on_all_rows, trainer.continues
+        if hasattr(trainer, "size"):
+            self.size = trainer.size
         self.version, self.shown_as = trainer.version, trainer.shown_as
         self.restarts, self.max_pulls = trainer.restarts, trainer.max_pulls
 

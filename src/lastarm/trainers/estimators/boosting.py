@@ -1,15 +1,26 @@
-"""LightGBM and XGBoost: a step is a tree, and a model continues from its own booster.
+"""LightGBM and XGBoost: a step is a tree, and an arm is a booster that lives on between pulls.
 
-Both are told by name, so that neither package need be installed.
+Rows are binned once for all arms, a pull adds trees to a live booster, and a look uses the scores
+that it keeps: see `live.py`. A booster that was loaded and draws nothing continues on these rows.
+One that draws rows or features is grown again from its first tree, because a saved model does not
+say what would have been drawn next. With settings that are not known here, `fit` continues from
+the model's own booster instead, and looks at all rows in every call.
+
+The packages are told by name, so that neither need be installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+import importlib
+import pickle
+from collections.abc import Collection, Mapping
+from functools import cache, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from lastarm.trainers.estimators.family import Family, Lesson, NotStopping, Randomness
+from lastarm.trainers.estimators.live import LIVE, Engine
 
 # All names that LightGBM has for it. XGBoost has one of them.
 STOPPING_ROUNDS = (
@@ -17,6 +28,57 @@ STOPPING_ROUNDS = (
     "early_stopping_rounds",
     "early_stopping",
     "n_iter_no_change",
+)
+# Settings by which a booster may draw rows or features, and the values with which it does not.
+NOT_DRAWING: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("booster", "boosting_type"), (None, "gbtree", "gbdt")),
+    **dict.fromkeys(("subsample", "num_parallel_tree", "sampling_method"), (None, 1)),
+    **{f"colsample_{of}": (None, 1) for of in ("bytree", "bylevel", "bynode")},
+    "callbacks": (None,),  # which may do anything
+}
+# Of those that only `**kwargs` of a wrapper takes: what draws nothing, and what draws.
+NEVER_DRAWING = (
+    *("verbosity", "verbose", "num_threads", "force_row_wise", "force_col_wise", "metric"),
+    *("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "use_missing", "zero_as_missing"),
+    *("enable_bundle", "is_unbalance", "scale_pos_weight", "sigmoid", "boost_from_average"),
+    *("min_data_in_leaf", "min_sum_hessian_in_leaf", "lambda_l1", "lambda_l2", "linear_lambda"),
+    *("min_gain_to_split", "max_delta_step", "path_smooth", "monotone_constraints"),
+    *("monotone_constraints_method", "monotone_penalty", "interaction_constraints"),
+    *("max_cat_threshold", "cat_l2", "cat_smooth", "max_cat_to_onehot", "min_data_per_group"),
+    *("alpha", "fair_c", "poisson_max_delta_step", "tweedie_variance_power", "deterministic"),
+    *STOPPING_ROUNDS,
+)
+DRAWING = (
+    *("bagging_fraction", "bagging_freq", "bagging_seed", "feature_fraction", "extra_trees"),
+    *("feature_fraction_bynode", "feature_fraction_seed", "extra_seed", "data_sample_strategy"),
+    *("pos_bagging_fraction", "neg_bagging_fraction", "top_rate", "other_rate", "drop_rate"),
+    *("max_drop", "skip_drop", "xgboost_dart_mode", "uniform_drop", "drop_seed"),
+    *("rate_drop", "one_drop", "sample_type", "normalize_type", "seed_per_iteration"),
+)
+# How many rows LightGBM makes bins from, drawn by its seed if there are more.
+SAMPLES_FOR_BINS = ("subsample_for_bin", "bin_construct_sample_cnt")
+
+
+class Library(NamedTuple):
+    """What `fit` of a library is like."""
+
+    base: str  # the class that its models are made from
+    kinds: tuple[str, ...]  # whose `fit` can set up a live booster
+    params: tuple[str, ...]  # of `fit`, with which it can
+    continued_by: str  # the parameter of `fit` that is the booster to continue from
+
+
+LIGHTGBM_LIBRARY = Library(
+    "lightgbm.LGBMModel",
+    ("LGBMClassifier", "LGBMRegressor"),
+    ("sample_weight", "feature_name", "categorical_feature", "eval_metric"),
+    "init_model",
+)
+XGBOOST_LIBRARY = Library(
+    "xgboost.XGBModel",
+    ("XGBClassifier", "XGBModel"),  # a regressor has that of XGBModel
+    ("sample_weight", "verbose"),
+    "xgb_model",
 )
 
 
@@ -26,38 +88,158 @@ def _is_a(name: str, estimator: Any) -> bool:
 
 
 def _trees(
-    before: Callable[[Any], dict[str, Any]],
-    model: Any,
-    lesson: Lesson,
-    done: int,
-    upto: int,
-    random: Randomness,
+    library: Library, model: Any, lesson: Lesson, done: int, upto: int, random: Randomness
 ) -> None:
+    """Grow a live booster. One that is not live is resumed, or grown again if it draws."""
+    engine = _engine(library)
+    if not (done and engine.booster(model) in LIVE):
+        if not (_lives(library, model, lesson.params) and _can_be_shared(lesson)):
+            _trees_by_fit(library, model, lesson, done, upto, random)
+            return
+        random.of(0)
+        draws = _draws(model)
+        if done and not draws:
+            engine.resume(model, lesson, (upto - done) * lesson.steps)
+            done = upto
+        else:
+            engine.begin(model, lesson, draws=draws)
+            done = 0
+    engine.grow(model, (upto - done) * lesson.steps)
+    model.set_params(n_estimators=upto * lesson.steps)
+
+
+def _trees_by_fit(
+    library: Library, model: Any, lesson: Lesson, done: int, upto: int, random: Randomness
+) -> None:
+    """By `fit`, which continues from the booster that there is."""
     # Each call looks at all rows anew, so that few calls are better; but a booster that draws rows
     # or features begins with its first numbers in each, so that then every pull has its own.
     pulls = range(done, upto) if _draws(model) else [done]
     for pull in pulls:
         random.of(pull)
         model.set_params(n_estimators=lesson.steps * ((upto - done) // len(pulls)))
-        model.fit(lesson.X, lesson.y, **lesson.params, **(before(model) if pull else {}))
+        before = {library.continued_by: _engine(library).booster(model)} if pull else {}
+        model.fit(lesson.X, lesson.y, **lesson.params, **before)
     model.set_params(n_estimators=upto * lesson.steps)
 
 
-def _draws(booster: Any) -> bool:
-    """Whether it may draw anything at random: a parameter may unless it is known not to."""
-    given = booster.get_params()
-    usual = type(booster)().get_params()
-    harmless = {
-        **dict.fromkeys(("booster", "boosting_type"), (None, "gbtree", "gbdt")),
-        **dict.fromkeys(("subsample", "num_parallel_tree", "sampling_method"), (None, 1)),
-        **dict.fromkeys((name for name in usual if name.startswith("colsample")), (None, 1)),
-        **dict.fromkeys(("early_stopping_rounds", "callbacks"), (None,)),
-        **dict.fromkeys(("verbose", "verbosity"), (given.get("verbose"), given.get("verbosity"))),
-    }
-    return any(
-        value not in harmless[name] if name in harmless else name not in usual
-        for name, value in given.items()
+def _engine(library: Library) -> Engine:
+    """What trains its boosters. The package is there, because a model is of it."""
+    package = library.base.partition(".")[0]
+    return cast(Engine, importlib.import_module(f"lastarm.trainers.estimators.live_{package}"))
+
+
+def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
+    """Whether a model with these settings and parameters of `fit` can be a live booster."""
+    given, fit = _settings(model), type(model).fit
+    return (
+        fit.__module__.partition(".")[0] == library.base.partition(".")[0]
+        and fit.__qualname__.partition(".")[0] in library.kinds
+        and _known(model).issuperset(given)
+        and set(library.params).issuperset(params)
+        and given.get("booster") != "gblinear"
+        and given.get("device") in (None, "cpu")
+        and given.get("callbacks") is None
+        and not callable(given.get("objective"))
     )
+
+
+@cache
+def _usual(kind: type) -> frozenset[str]:
+    """The settings that a kind of model always has."""
+    return frozenset(kind().get_params())
+
+
+def _known(model: Any) -> set[str]:
+    """The settings with which it can be a live booster."""
+    return {*_usual(type(model)), *NEVER_DRAWING, *DRAWING}
+
+
+def _can_be_shared(lesson: Lesson) -> bool:
+    """Whether `fit` takes the rows as they are. It says what is wrong with others."""
+    if "can be shared" not in lesson.kept:
+        X, y, weights = lesson.X, lesson.y, lesson.params.get("sample_weight")
+        given = [np.asarray(one) for one in (y, weights) if one is not None]
+        lesson.kept["can be shared"] = hasattr(X, "shape") and (
+            (hasattr(X, "iloc") or hasattr(X, "tocsr") or X.dtype.kind in "biuf")
+            and np.ndim(y) == 1
+            and np.unique(y).size > 1
+            and all(one.dtype.kind != "f" or np.isfinite(one).all() for one in given)
+        )
+    return bool(lesson.kept["can be shared"])
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    """The settings that it is trained with."""
+    given: dict[str, Any] = model.get_params(deep=False)
+    return given | _not_stopping(model, {}).settings
+
+
+def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
+    """Whether it may draw anything at random: a parameter may unless it is known not to.
+
+    `tuned` are the names of those that have other values in other arms.
+    """
+    given, usual = _settings(model), _usual(type(model))
+    # LightGBM draws rows only if it is told how often.
+    never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
+    return any(
+        name in tuned or value not in NOT_DRAWING[name]
+        if name in NOT_DRAWING
+        else name not in usual and name not in NEVER_DRAWING
+        for name, value in {**dict.fromkeys(tuned), **given}.items()
+        if not (never and name == "subsample")
+    )
+
+
+def _judged(library: Library, model: Any, X: Any) -> Any:
+    """The model as scorers see it: a live booster has kept its predictions for VAL."""
+    engine = _engine(library)
+    # Trees that are weighed anew leave other last bits in scores that are kept.
+    ways = [getattr(model, name, None) for name in ("booster", "boosting_type")]
+    anew = "dart" in ways or "rf" in ways
+    return model if anew or engine.booster(model) not in LIVE else engine.judged(model, X)
+
+
+def _size(library: Library, model: Any) -> int:
+    """About how many bytes a booster holds; of one that is not live, those of the model."""
+    engine = _engine(library)
+    return engine.size(model) if engine.booster(model) in LIVE else len(pickle.dumps(model))
+
+
+def _trained_otherwise_before(
+    library: Library, model: Any, params: Mapping[str, Any], tuned: Collection[str], rows: int
+) -> bool:
+    """Version 0.1 drew anew in every pull, and binned the rows of each arm by its own seed."""
+    given = _settings(model)
+    if not _known(model).issuperset(tuned) or not _lives(library, model, params):
+        return False
+    for_bins = [given[name] for name in SAMPLES_FOR_BINS if name in given]
+    return (
+        _draws(model, tuned)
+        or any(rows > most for most in for_bins)
+        or not {*SAMPLES_FOR_BINS}.isdisjoint(tuned)
+    )
+
+
+def _described(
+    library: Library, model: Any, params: Mapping[str, Any], shape: tuple[int, int] | None
+) -> dict[str, Any]:
+    """What a live booster does that `fit` would not, or not on every machine."""
+    lives = _lives(library, model, params)
+    return _engine(library).described(model, shape) if lives else {}
+
+
+def _continues(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
+    """Whether a saved copy can be trained further: what is drawn next is not saved."""
+    return not (_lives(library, model, params) and _draws(model))
+
+
+def _settle(library: Library, model: Any) -> None:
+    """Let a live booster become a plain model."""
+    engine = _engine(library)
+    if engine.booster(model) in LIVE:
+        engine.settle(model)
 
 
 def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
@@ -85,20 +267,32 @@ COUNTED = (
     *("num_round", "num_rounds", "nrounds", "num_boost_round", "max_iter"),
 )
 LIGHTGBM = Family(
-    partial(_is_a, "lightgbm.LGBMModel"),
-    partial(_trees, lambda model: {"init_model": model.booster_}),
+    partial(_is_a, LIGHTGBM_LIBRARY.base),
+    partial(_trees, LIGHTGBM_LIBRARY),
     counted=COUNTED,
     not_stopping=_not_stopping,
     boosts=lambda model: getattr(model, "boosting_type", None) != "rf",
     # Scores to begin with are replaced by those of the trees that a model continues from.
     own_params=("init_model", "init_score"),
     threads="n_jobs",  # left out, it asks for as many as there are cores
+    judged=partial(_judged, LIGHTGBM_LIBRARY),
+    continues=partial(_continues, LIGHTGBM_LIBRARY),
+    size=partial(_size, LIGHTGBM_LIBRARY),
+    settle=partial(_settle, LIGHTGBM_LIBRARY),
+    trained_otherwise_before=partial(_trained_otherwise_before, LIGHTGBM_LIBRARY),
+    described=partial(_described, LIGHTGBM_LIBRARY),
 )
 XGBOOST = Family(
-    partial(_is_a, "xgboost.XGBModel"),
-    partial(_trees, lambda model: {"xgb_model": model.get_booster()}),
+    partial(_is_a, XGBOOST_LIBRARY.base),
+    partial(_trees, XGBOOST_LIBRARY),
     counted=COUNTED,
     not_stopping=_not_stopping,
     boosts=lambda _: True,
     own_params=("xgb_model",),
+    judged=partial(_judged, XGBOOST_LIBRARY),
+    continues=partial(_continues, XGBOOST_LIBRARY),
+    size=partial(_size, XGBOOST_LIBRARY),
+    settle=partial(_settle, XGBOOST_LIBRARY),
+    trained_otherwise_before=partial(_trained_otherwise_before, XGBOOST_LIBRARY),
+    described=partial(_described, XGBOOST_LIBRARY),
 )

@@ -29,7 +29,7 @@ from lastarm.errors import EarlyStoppingOff, FittedByRows, InvalidArgument
 from lastarm.plain import code_fingerprint
 from lastarm.trainers.estimators import boosting, histogram_boosting, networks, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
-from lastarm.trainers.estimators.family import Family, Lesson, Randomness, set_meanwhile
+from lastarm.trainers.estimators.family import Family, Lesson, Randomness, cut, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
 from lastarm.trainers.estimators.rows import ALL, ROWS, Nested
 from lastarm.trainers.estimators.scoring import ONLY, Scoring
@@ -204,6 +204,7 @@ class Estimator(OnlyKnown):
         self._fit_params = for_steps(estimator, self._sent.fit)
         self._groups = groups
         self._resource, self._warned, self._said = _known_resource(resource), False, False
+        self._tuned: Sequence[str] = ()  # settings of the last step that are searched over
         self._expect([final])
         require_taken(final, self._family(final), self._fit_params[1])
         self._warn_of_stopping(final)
@@ -218,14 +219,20 @@ class Estimator(OnlyKnown):
         self._forget()
         if self.splits[0].test.size:
             self.test = self._test  # without TEST there is no such method
+        if self._family(final).size is not None:
+            self.size = self._size  # otherwise it is that of a pickle
 
     @property
     def version(self) -> int:
         """2 if version 0.1 trained such arms in another way, else 1."""
         if self.resource == "rows":  # which version 0.1 did not have
             return 1
-        before = _trained_otherwise_before(final_step(self.estimator))
-        return 2 if self.restarts or before else 1
+        final = final_step(self.estimator)
+        rows = max(split.train.size for split in self.splits)
+        before = self._family(final).trained_otherwise_before(
+            final, self._fit_params[1], self._tuned, rows
+        )
+        return 2 if self.restarts or before or _trained_otherwise_before(final) else 1
 
     @property
     def max_pulls(self) -> int | None:
@@ -251,6 +258,7 @@ class Estimator(OnlyKnown):
                 with suppress(Exception):  # an arm that cannot be started fails on its own
                     varied.append(clone(kind).set_params(**{name.removeprefix(prefix): value}))
         self._expect([*kinds, *varied])
+        self._tuned = [name.removeprefix(prefix) for name in settings if name.startswith(prefix)]
         self._refuse_counted(self.estimator, settings)
 
     def _expect(self, models: Sequence[Any]) -> None:
@@ -297,7 +305,7 @@ class Estimator(OnlyKnown):
             return model  # of a few rows, 1 % may be none
         rows, fresh = self._of_level(i, upto), clone(model)
         params = of_rows(self._X, self._sent.fit, rows)
-        lesson = Lesson(_cut(self._X, rows), _cut(self._y, rows), self.classes, 1, params, {})
+        lesson = Lesson(cut(self._X, rows), cut(self._y, rows), self.classes, 1, params, {})
         self._further(fresh, lesson, 0, upto, state.seed)
         return fresh
 
@@ -331,8 +339,21 @@ class Estimator(OnlyKnown):
                     judged = self._labelled(self._of_level(i, state.pulls))
                 with self._threads_of(final_step(model)):
                     scored = model if whole else final_step(model)
+                    if part == "validation" and scored is final_step(model):
+                        scored = self._family(scored).judged(scored, judged.X)
                     found.append(self.metrics.scores(scored, *judged))
             return found
+
+    def continues(self, state: Trained) -> bool:
+        """Whether a saved copy can be trained further. If not, `train` begins again from zero."""
+        finals = map(final_step, state.models)
+        return all(self._family(one).continues(one, self._fit_params[1]) for one in finals)
+
+    def _size(self, state: Trained) -> int:
+        """About how many bytes it holds, without the rows that all arms share."""
+        finals = map(final_step, state.models)
+        sizes = [(family.size, one) for one in finals for family in [self._family(one)]]
+        return sum(size(one) if size else len(pickle.dumps(one)) for size, one in sizes)
 
     def _test(self, state: Trained) -> float:
         """The mean loss of all models on TEST."""
@@ -353,6 +374,7 @@ class Estimator(OnlyKnown):
                 return model
             model, lesson = self.begun_on_all_rows(config, seed)
             self._further(final_step(model), lesson, 0, pulls, seed)
+            self._family(final_step(model)).settle(final_step(model))
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:
@@ -397,6 +419,7 @@ class Estimator(OnlyKnown):
             "seed": self.seed,
             "threads": self.threads,
             **({"resource": "rows"} if self.resource == "rows" else {}),
+            **self._described(),
             **({"metric": self.metrics.metric} if self.metrics.metric else {}),
             **{
                 f"{to}.{name}": _digest(value)
@@ -406,6 +429,14 @@ class Estimator(OnlyKnown):
             **code_fingerprint("scoring", self.scoring),
             **code_fingerprint("settings", functions),
         }
+
+    def _described(self) -> dict[str, Any]:
+        """What the family of the last step adds to the fingerprint."""
+        final, shape = final_step(self.estimator), np.shape(self._X)
+        if len(shape) != 2 or (isinstance(self.estimator, Pipeline) and len(self.estimator) > 1):
+            return self._family(final).described(final, self._fit_params[1], None)
+        of_train = (self.splits[0].train.size, shape[1])
+        return self._family(final).described(final, self._fit_params[1], of_train)
 
     def __getstate__(self) -> dict[str, Any]:
         forgotten = {"_parts", "_kept", "_orders", "_pools"}
@@ -571,7 +602,7 @@ class Estimator(OnlyKnown):
             unseen = np.arange(n - unseen.size, n)
         rest = np.setdiff1d(np.arange(n), unseen)
         params = of_rows(self._X, self._sent.split, rest)
-        pairs = cv.split(_cut(self._X, rest), _cut(self._y, rest), **params)
+        pairs = cv.split(cut(self._X, rest), cut(self._y, rest), **params)
         return tuple(Split(rest[train], rest[judged], unseen) for train, judged in pairs)
 
     def _rows(self, i: int, part: str) -> LabelledRows:
@@ -582,7 +613,7 @@ class Estimator(OnlyKnown):
 
     def _labelled(self, rows: Rows) -> LabelledRows:
         params = of_rows(self._X, self._sent.score, rows)
-        return LabelledRows(_cut(self._X, rows), _cut(self._y, rows), params)
+        return LabelledRows(cut(self._X, rows), cut(self._y, rows), params)
 
     def _of_level(self, i: int, level: int) -> Rows:
         """The rows of TRAIN in fold i that a level has."""
@@ -594,8 +625,8 @@ class Estimator(OnlyKnown):
             train = self.splits[i].train
             self._orders[i] = Nested(
                 len(train),
-                labels=_cut(self._y, train) if self._stratified else None,
-                groups=_cut(self._groups, train),
+                labels=cut(self._y, train) if self._stratified else None,
+                groups=cut(self._groups, train),
                 seed=self.seed,
             )
         return self._orders[i]
@@ -640,14 +671,6 @@ def _transformed(transformers: Pipeline, X: Any) -> Any:
         if step not in (None, "passthrough"):
             X = step.transform(X)
     return X
-
-
-def _cut(X: Any, rows: Any) -> Any:
-    if X is None:
-        return None
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
 def final_step(model: Any) -> Any:

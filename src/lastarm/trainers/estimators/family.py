@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Integral
@@ -83,6 +83,19 @@ class Family(NamedTuple):
     All families keep one law: pulls a + b are pulls a, then b, bit for bit. What is random in a
     pull is drawn from the arm's seed and the number of the pull, never from what happened before.
     Where a model `restarts`, `further` trains it from zero to `upto`, whatever it had before.
+
+    A family may know more of its models than that they can be pickled and predict:
+
+    - `judged(model, X)`: the model as scorers see it. It may answer for the rows X of VAL from
+      scores that it has kept.
+    - `continues(model, params)`: whether a saved copy can be trained further. If not, `further`
+      trains it again from zero.
+    - `size(model)`: about how many bytes it holds while it is trained.
+    - `trained_otherwise_before(model, params, tuned, rows)`: whether version 0.1 gave other losses
+      for a model with this many rows, if the settings `tuned` are searched over.
+    - `described(model, params, shape)`: what decides the losses besides the settings, for the
+      fingerprint. The shape is that of TRAIN, or None if transformers decide it.
+    - `settle(model)`: let go of what only training needs.
     """
 
     accepts: Callable[[Any], bool]
@@ -93,7 +106,26 @@ class Family(NamedTuple):
     method: str = "fit"  # what `further` calls
     own_params: tuple[str, ...] = ()  # of that method, which `further` gives itself
     threads: str | None = None  # the parameter with their number, if OpenMP's limit is ignored
+    judged: Callable[[Any, Any], Any] = lambda model, X: model
+    continues: Callable[[Any, Mapping[str, Any]], bool] = lambda model, params: True
+    size: Callable[[Any], int] | None = None
     restarts: Callable[[Any], bool] = never  # whether each level is trained from zero, in one go
+    trained_otherwise_before: Callable[[Any, Mapping[str, Any], Collection[str], int], bool] = (
+        lambda model, params, tuned, rows: False
+    )
+    described: Callable[[Any, Mapping[str, Any], tuple[int, int] | None], dict[str, Any]] = (
+        lambda model, params, shape: {}
+    )
+    settle: Callable[[Any], None] = lambda model: None
+
+
+def cut(X: Any, rows: Any) -> Any:
+    """Some of the rows, as a table of the same kind."""
+    if X is None:
+        return None
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
 @contextmanager
