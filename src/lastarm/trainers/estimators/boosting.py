@@ -152,7 +152,7 @@ def _usual(kind: type) -> frozenset[str]:
 
 def _known(model: Any) -> set[str]:
     """The settings with which it can be a live booster."""
-    return {*_usual(type(model)), *NEVER_DRAWING, *DRAWING}
+    return {*_usual(model.__class__), *NEVER_DRAWING, *DRAWING}
 
 
 def _can_be_shared(lesson: Lesson) -> bool:
@@ -180,7 +180,7 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 
     `tuned` are the names of those that have other values in other arms.
     """
-    given, usual = _settings(model), _usual(type(model))
+    given, usual = _settings(model), _usual(model.__class__)
     # LightGBM draws rows only if it is told how often.
     never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
     return any(

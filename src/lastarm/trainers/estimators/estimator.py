@@ -146,6 +146,8 @@ class Estimator(OnlyKnown):
     then fitted as a whole, and the early stopping of the estimator's own stays.
     """
 
+    _tuned: Sequence[str] = ()  # settings of the last step that are searched over
+
     def __init__(
         self,
         estimator: Any,
@@ -204,7 +206,6 @@ class Estimator(OnlyKnown):
         self._fit_params = for_steps(estimator, self._sent.fit)
         self._groups = groups
         self._resource, self._warned, self._said = _known_resource(resource), False, False
-        self._tuned: Sequence[str] = ()  # settings of the last step that are searched over
         self._expect([final])
         require_taken(final, self._family(final), self._fit_params[1])
         self._warn_of_stopping(final)
