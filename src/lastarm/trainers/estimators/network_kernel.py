@@ -7,6 +7,8 @@ weights are scikit-learn's to the last bit.
 
 The parameters of a network are in one array, in scikit-learn's order: the coefficients of all
 layers, then the intercepts of all layers.
+
+numba notices changes in this file, but not in `ufunc_loops`: after one, remove `__pycache__`.
 """
 
 from __future__ import annotations
