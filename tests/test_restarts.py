@@ -2,10 +2,14 @@
 
 import json
 import math
+import multiprocessing
+import os
 import pickle
+import signal
 from collections.abc import Callable
 from dataclasses import astuple, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -435,10 +439,10 @@ class Cut(Exception):
 def test_cut_at_every_record_it_resumes_to_the_same_digest_and_never_books_more(
     tmp_path: Path, workers: int | None
 ) -> None:
-    policy = SuccessiveHalving(8, 97)
+    policy = SuccessiveHalving(5, 61)
     whole = search(OneGo(tmp_path), SPACE, policy=policy)
     records = 2 * whole.spent.observations
-    for record in range(records) if workers is None else (3, 11, 20):
+    for record in range(records) if workers is None else (records // 2,):
         folder = tmp_path / f"{record}"
         trainer, left = OneGo(folder), [record]
 
@@ -467,6 +471,41 @@ def test_cut_at_every_record_it_resumes_to_the_same_digest_and_never_books_more(
         assert before.pulls <= spent.pulls == whole.spent.pulls <= policy.budget
         assert spent.pulls <= trainer.trained <= spent.pulls + spent.repeated, record
         assert Ledger(read(folder / "j.jsonl")).spent.pulls == spent.pulls
+
+
+class Deadly(OneGo):
+    """Its process is killed at three pulls, after they are trained and before they are told."""
+
+    def loss(self, state: tuple[float, int]) -> float:
+        marks = self.tally.parent
+        mark = marks / f"killed at {state[1]}"
+        if len(list(marks.glob("killed *"))) < 3 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().loss(state)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_killed_in_the_middle_of_pulls_what_was_lost_is_booked_as_repeated(
+    tmp_path: Path, apart: bool
+) -> None:
+    trainer, journal = Deadly(tmp_path / "killed"), tmp_path / "j.jsonl"
+    policy = SuccessiveHalving(8, 97)
+    if not apart:  # the whole search is killed, not only a worker
+        for _ in range(3):
+            child = multiprocessing.get_context("spawn").Process(
+                target=partial(search, trainer, SPACE, policy=policy, journal=journal)
+            )
+            child.start()
+            child.join()
+            assert child.exitcode == -signal.SIGKILL
+    result = search(trainer, SPACE, policy=policy, journal=journal, workers=2 if apart else None)
+    whole = search(OneGo(tmp_path), SPACE, policy=policy)
+    levels = [int(mark.name.split()[-1]) for mark in trainer.tally.parent.glob("killed *")]
+    assert len(levels) == 3
+    assert (result.digest, result.spent.pulls) == (whole.digest, whole.spent.pulls)
+    assert result.spent.repeated == sum(levels)
+    assert trainer.trained == result.spent.pulls + sum(levels)
 
 
 def test_a_crash_in_a_pull_repeats_all_of_its_level() -> None:

@@ -24,6 +24,7 @@ class Spent:
 
     pulls: int = 0
     """Pulls booked when they start, also those of an arm that then fails. The budget bounds them.
+    If the trainer restarts, all pulls of a level are booked, because they are trained from zero.
     """
     repeated: int = 0
     """Pulls trained again because progress was lost in a crash or a failed attempt. They come on
