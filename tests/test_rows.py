@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 from lastarm import Configs, HorizonHalving, LogUniform, SuccessiveHalving, search
-from lastarm.errors import FittedByRows, OtherSearch
+from lastarm.errors import FittedByRows, OtherSearch, UnknownArgument
 from lastarm.sklearn import HalvingSearch
 from lastarm.testing import trainer_checks
 from lastarm.trainers.estimators import Estimator
@@ -217,6 +217,8 @@ def test_what_cannot_be_is_refused() -> None:
             Estimator(SVC(), X, y, resource=resource)  # type: ignore[arg-type]
         with refused("resource", resource):
             HalvingSearch(SVC(), {"C": [1]}, resource=resource).fit(X, y)  # type: ignore[arg-type]
+    with refused("resource", "n_samples", UnknownArgument):
+        search(by_rows(SVC()), {"C": [1]}, arms=1, budget=1, resource="n_samples")  # type: ignore[arg-type]
     with refused("pulls_per_step", 2):
         by_rows(SVC(), pulls_per_step=2)
     with refused("scoring", None):

@@ -76,7 +76,9 @@ ARMS = 32  # if their number is not given
 # Where no budget is given:
 PULLS_AT_FIRST = 4  # of every arm
 PART_OF_ALL = 5  # of training every arm fully, where it is known how far that is
-FULL_FITS = 4  # where a pull is 1 % of the rows
+# Where a pull is 1 % of the rows:
+FULL_FITS = 4  # that the budget is worth
+ARMS_BY_ROWS = 24  # with more, the levels of a budget that small are too low
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
@@ -164,9 +166,9 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
       `lastarm.trainers.estimators.Estimator` for what a pull is.
     - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
       or scipy.
-    - `n_arms`: the number of configs to try, 32 if it is left out. If there are fewer, all are
-      tried, with a warning. With `seconds` and no `budget`, as many are tried as there is time
-      for if it is left out.
+    - `n_arms`: the number of configs to try. Left out, it is 32, and 24 by rows. If there are
+      fewer, all are tried, with a warning. With `seconds` and no `budget`, as many are tried as
+      there is time for if it is left out.
     - `budget`: the total number of pulls over all configs: passes over the data, trees or
       iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
       has 4 pulls at first; with `max_pulls` it is a fifth of what training all configs takes. By
@@ -553,7 +555,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
             return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
-        configs = _drawn(space, ARMS if self.n_arms is None else self.n_arms, seed)
+        usual = ARMS if horizon is None else ARMS_BY_ROWS
+        configs = _drawn(space, usual if self.n_arms is None else self.n_arms, seed)
         suggested = {"budget": FULL_FITS * (horizon or 0)}
         if horizon is None:
             etas = 2 if eta is None else eta
