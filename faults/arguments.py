@@ -92,6 +92,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "low": st.none() | st.floats(-1e308, 0),
     "high": st.none() | st.floats(1, 1e308),
     "constants": st.sampled_from(["heuristic", "proven"]),
+    "restarts": st.just(False),  # it is the trainer's to say
     "of": st.sampled_from(["successive-halving", "successive-rejects", "uniform"]),
 }
 FEW_LOOKS = {"uniform", "successive-halving", "successive-rejects", "hyperband"}

@@ -50,6 +50,7 @@ from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import describe, fresh
 from lastarm.report.loggers.logger import Logger
 from lastarm.report.next_steps import next_steps
+from lastarm.runners import Serial
 from lastarm.testing import trainer_checks
 from lastarm.testing.trainers import CheckTrainer
 from lastarm.theory import Envelopes, halving_budget, halving_regret
@@ -491,15 +492,17 @@ def test_killed_in_the_middle_of_pulls_what_was_lost_is_booked_as_repeated(
 ) -> None:
     trainer, journal = Deadly(tmp_path / "killed"), tmp_path / "j.jsonl"
     policy = SuccessiveHalving(8, 97)
+    # Each loss is synced by itself, so that one pull is in flight.
+    how: dict[str, Any] = {"workers": 2} if apart else {"runner": partial(Serial, group=1)}
     if not apart:  # the whole search is killed, not only a worker
         for _ in range(3):
             child = multiprocessing.get_context("spawn").Process(
-                target=partial(search, trainer, SPACE, policy=policy, journal=journal)
+                target=partial(search, trainer, SPACE, policy=policy, journal=journal, **how)
             )
             child.start()
             child.join()
             assert child.exitcode == -signal.SIGKILL
-    result = search(trainer, SPACE, policy=policy, journal=journal, workers=2 if apart else None)
+    result = search(trainer, SPACE, policy=policy, journal=journal, **how)
     whole = search(OneGo(tmp_path), SPACE, policy=policy)
     levels = [int(mark.name.split()[-1]) for mark in trainer.tally.parent.glob("killed *")]
     assert len(levels) == 3

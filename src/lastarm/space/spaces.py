@@ -314,7 +314,7 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
 
     >>> from lastarm.space import LogUniform
     >>> examples({"C": LogUniform(1, 2), "solver": ["sag", "saga"]}, [{"C": 5, "solver": "lbfgs"}])
-    {'C': [1.55...], 'solver': ['sag', 'saga', 'lbfgs']}
+    {'C': [1.03...], 'solver': ['sag', 'saga', 'lbfgs']}
     """
     found: dict[str, list[Any]] = {}
     seen: set[tuple[str, Any]] = set()
