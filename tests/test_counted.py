@@ -15,6 +15,7 @@ import pytest
 
 from lastarm import Doubling, Hyperband, Program, Result, SuccessiveHalving, Uniform, search
 from lastarm.events import Event, Loss
+from lastarm.runners import Serial
 from lastarm.trainers import Config
 
 BUDGET = 96
@@ -157,6 +158,7 @@ def test_after_a_crash_what_counted_is_not_trained_again(
             policy=POLICIES["halving"],
             journal=tmp_path / "j.jsonl",
             on_event=on_event,
+            runner=partial(Serial, group=1),  # so that none else is in flight
         )
 
     with pytest.raises(Stopped):
