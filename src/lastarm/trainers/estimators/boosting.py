@@ -144,15 +144,20 @@ def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     )
 
 
+def _usual(model: Any) -> Collection[str]:
+    """The settings that a model of its kind always has."""
+    kind: Any = type(model)
+    return _settings_of(kind)
+
+
 @cache
-def _usual(kind: type) -> frozenset[str]:
-    """The settings that a kind of model always has."""
+def _settings_of(kind: Any) -> Collection[str]:
     return frozenset(kind().get_params())
 
 
 def _known(model: Any) -> set[str]:
     """The settings with which it can be a live booster."""
-    return {*_usual(type(model)), *NEVER_DRAWING, *DRAWING}
+    return {*_usual(model), *NEVER_DRAWING, *DRAWING}
 
 
 def _can_be_shared(lesson: Lesson) -> bool:
@@ -180,7 +185,7 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 
     `tuned` are the names of those that have other values in other arms.
     """
-    given, usual = _settings(model), _usual(type(model))
+    given, usual = _settings(model), _usual(model)
     # LightGBM draws rows only if it is told how often.
     never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
     return any(

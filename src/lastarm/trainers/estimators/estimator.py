@@ -1,4 +1,4 @@
-"""An estimator of scikit-learn, LightGBM or XGBoost as a trainer, on rows that it splits."""
+"""An estimator of scikit-learn or of a boosting library as a trainer, on rows that it splits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lastarm.arguments import whole_number
 from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import EarlyStoppingOff, InvalidArgument
 from lastarm.plain import code_fingerprint
-from lastarm.trainers.estimators import boosting, scikit_learn
+from lastarm.trainers.estimators import boosting, catboost, scikit_learn
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
 from lastarm.trainers.estimators.family import Family, Lesson, Randomness, cut, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
@@ -37,6 +37,7 @@ from lastarm.trainers.splits import split as draw
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
     boosting.XGBOOST,
+    catboost.CATBOOST,
     scikit_learn.PARTIAL_FIT,
     scikit_learn.ENSEMBLES,
     scikit_learn.HISTOGRAM_BOOSTING,
@@ -87,8 +88,8 @@ class Estimator(OnlyKnown):
     """Arms that are configs of one estimator or Pipeline, trained on TRAIN and judged by VAL.
 
     - `estimator`: an estimator that can be trained in steps, or a Pipeline that ends in one. With
-      `partial_fit` a step is a pass over TRAIN; with LightGBM, XGBoost, or `warm_start` and
-      `n_estimators` it is a tree; with `warm_start` and `max_iter` it is an iteration.
+      `partial_fit` a step is a pass over TRAIN; with LightGBM, XGBoost, CatBoost, or `warm_start`
+      and `n_estimators` it is a tree; with `warm_start` and `max_iter` it is an iteration.
     - `X`, `y`: the rows and their targets. `y` is None if the estimator needs none.
     - `split`: which rows are TRAIN, VAL and TEST. Left out, they are drawn.
     - `test`, `validation`: the shares of the rows that are TEST and VAL. 0 means no TEST.
@@ -400,7 +401,8 @@ class Estimator(OnlyKnown):
             warnings.simplefilter("ignore", ConvergenceWarning)  # expected after a few iterations
             meanwhile.enter_context(self._threads_of(model))
             meanwhile.enter_context(set_meanwhile(model, never_stops))
-            family.further(model, lesson._replace(params=params), done, upto, random)
+            lesson = lesson._replace(params=params, threads=self.threads)
+            family.further(model, lesson, done, upto, random)
         random.put_back()
         for name, value in vars(model).items():
             # Pickled, a view becomes contiguous, and BLAS then adds in another order: do it now.
@@ -568,7 +570,7 @@ def _family(final: Any) -> Family:
     raise InvalidArgument(
         f"{final!r} cannot be trained in steps. Use an estimator with `partial_fit`, one with "
         "`warm_start` and `n_estimators` or `max_iter` (and a solver that respects it), or one of "
-        "LightGBM or XGBoost; or write a trainer with start, train and loss.",
+        "LightGBM, XGBoost or CatBoost; or write a trainer with start, train and loss.",
         argument="estimator",
         given=final,
     )
