@@ -43,7 +43,7 @@ check: lint
 
 # What needs a package that the core is not tested with, in environments of its own.
 frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
-	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_examples.py tests/test_loggers.py
+	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py tests/test_loggers.py
 	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py
 
 # With the newest versions of everything: what has changed in other packages is seen here, on purpose.

@@ -108,7 +108,7 @@ def test_bodies_that_differ_in_names_only_are_the_same() -> None:
 
 # Private names of other packages --------------------------------------------------------------
 
-PACKAGES = ("dask", "distributed", "lightgbm", "ray", "sklearn", "xgboost")
+PACKAGES = ("catboost", "dask", "distributed", "lightgbm", "ray", "sklearn", "xgboost")
 # Python's own: methods of named tuples, which are public, and the way out of a forked child.
 PYTHONS = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn, LightGBM and XGBoost as trainers.
+"""Estimators of scikit-learn, LightGBM, XGBoost and CatBoost as trainers.
 
 `estimator.py` is the trainer: rows, folds, transformers and losses. How a model is trained a few
 pulls further depends on its family; each family has a file of its own and a line in `FAMILIES`.

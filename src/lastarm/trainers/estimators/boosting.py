@@ -144,15 +144,20 @@ def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     )
 
 
+def _usual(model: Any) -> Collection[str]:
+    """The settings that a model of its kind always has."""
+    kind: Any = type(model)
+    return _settings_of(kind)
+
+
 @cache
-def _usual(kind: type) -> frozenset[str]:
-    """The settings that a kind of model always has."""
+def _settings_of(kind: Any) -> Collection[str]:
     return frozenset(kind().get_params())
 
 
 def _known(model: Any) -> set[str]:
     """The settings with which it can be a live booster."""
-    return {*_usual(model.__class__), *NEVER_DRAWING, *DRAWING}
+    return {*_usual(model), *NEVER_DRAWING, *DRAWING}
 
 
 def _can_be_shared(lesson: Lesson) -> bool:
@@ -180,7 +185,7 @@ def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
 
     `tuned` are the names of those that have other values in other arms.
     """
-    given, usual = _settings(model), _usual(model.__class__)
+    given, usual = _settings(model), _usual(model)
     # LightGBM draws rows only if it is told how often.
     never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
     return any(
@@ -266,33 +271,29 @@ COUNTED = (
     *("n_estimators", "num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees"),
     *("num_round", "num_rounds", "nrounds", "num_boost_round", "max_iter"),
 )
-LIGHTGBM = Family(
-    partial(_is_a, LIGHTGBM_LIBRARY.base),
-    partial(_trees, LIGHTGBM_LIBRARY),
-    counted=COUNTED,
-    not_stopping=_not_stopping,
+
+
+def _family(library: Library, **others: Any) -> Family:
+    return Family(
+        partial(_is_a, library.base),
+        partial(_trees, library),
+        counted=COUNTED,
+        not_stopping=_not_stopping,
+        judged=partial(_judged, library),
+        continues=partial(_continues, library),
+        size=partial(_size, library),
+        settle=partial(_settle, library),
+        trained_otherwise_before=partial(_trained_otherwise_before, library),
+        described=partial(_described, library),
+        **others,
+    )
+
+
+LIGHTGBM = _family(
+    LIGHTGBM_LIBRARY,
     boosts=lambda model: getattr(model, "boosting_type", None) != "rf",
     # Scores to begin with are replaced by those of the trees that a model continues from.
     own_params=("init_model", "init_score"),
     threads="n_jobs",  # left out, it asks for as many as there are cores
-    judged=partial(_judged, LIGHTGBM_LIBRARY),
-    continues=partial(_continues, LIGHTGBM_LIBRARY),
-    size=partial(_size, LIGHTGBM_LIBRARY),
-    settle=partial(_settle, LIGHTGBM_LIBRARY),
-    trained_otherwise_before=partial(_trained_otherwise_before, LIGHTGBM_LIBRARY),
-    described=partial(_described, LIGHTGBM_LIBRARY),
 )
-XGBOOST = Family(
-    partial(_is_a, XGBOOST_LIBRARY.base),
-    partial(_trees, XGBOOST_LIBRARY),
-    counted=COUNTED,
-    not_stopping=_not_stopping,
-    boosts=lambda _: True,
-    own_params=("xgb_model",),
-    judged=partial(_judged, XGBOOST_LIBRARY),
-    continues=partial(_continues, XGBOOST_LIBRARY),
-    size=partial(_size, XGBOOST_LIBRARY),
-    settle=partial(_settle, XGBOOST_LIBRARY),
-    trained_otherwise_before=partial(_trained_otherwise_before, XGBOOST_LIBRARY),
-    described=partial(_described, XGBOOST_LIBRARY),
-)
+XGBOOST = _family(XGBOOST_LIBRARY, boosts=lambda _: True, own_params=("xgb_model",))

@@ -1,4 +1,4 @@
-"""An estimator of scikit-learn, LightGBM or XGBoost as a trainer, on rows that it splits."""
+"""An estimator of scikit-learn or of a boosting library as a trainer, on rows that it splits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from lastarm.arguments import whole_number
 from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import EarlyStoppingOff, FittedByRows, InvalidArgument
 from lastarm.plain import code_fingerprint
-from lastarm.trainers.estimators import boosting, histogram_boosting, networks, scikit_learn
+from lastarm.trainers.estimators import (
+    boosting,
+    catboost,
+    histogram_boosting,
+    networks,
+    scikit_learn,
+)
 from lastarm.trainers.estimators.compat import Metadata, like_grid_search, of_rows, routed
 from lastarm.trainers.estimators.family import Family, Lesson, Randomness, cut, set_meanwhile
 from lastarm.trainers.estimators.metadata import for_steps, one_per_row, require_taken
@@ -40,6 +46,7 @@ from lastarm.trainers.splits import split as draw
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
     boosting.XGBOOST,
+    catboost.CATBOOST,
     networks.NETWORKS,
     scikit_learn.PARTIAL_FIT,
     scikit_learn.ENSEMBLES,
@@ -92,8 +99,9 @@ class Estimator(OnlyKnown):
 
     - `estimator`: any estimator with `fit`, or a Pipeline. If it, or the last step of the
       Pipeline, can be trained in steps, a pull is a step: with `partial_fit` a pass over TRAIN;
-      with LightGBM, XGBoost, or `warm_start` and `n_estimators` a tree; with `warm_start` and
-      `max_iter` an iteration. Else a pull is 1 % of the rows, as with `resource="rows"`.
+      with LightGBM, XGBoost, CatBoost, or `warm_start` and `n_estimators` a tree; with
+      `warm_start` and `max_iter` an iteration. Else a pull is 1 % of the rows, as with
+      `resource="rows"`.
     - `X`, `y`: the rows and their targets. `y` is None if the estimator needs none.
     - `split`: which rows are TRAIN, VAL and TEST. Left out, they are drawn.
     - `test`, `validation`: the shares of the rows that are TEST and VAL. 0 means no TEST.
@@ -516,7 +524,8 @@ class Estimator(OnlyKnown):
                 warnings.simplefilter("ignore", ConvergenceWarning)  # after a few iterations
             meanwhile.enter_context(self._threads_of(final_step(model)))
             meanwhile.enter_context(set_meanwhile(model, never_stops))
-            family.further(model, lesson._replace(params=params), done, upto, random)
+            lesson = lesson._replace(params=params, threads=self.threads)
+            family.further(model, lesson, done, upto, random)
         random.put_back()
         for name, value in vars(model).items():
             # Pickled, a view becomes contiguous, and BLAS then adds in another order: do it now.

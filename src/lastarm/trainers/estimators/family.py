@@ -26,6 +26,7 @@ class Lesson(NamedTuple):
     steps: int
     params: Mapping[str, Any]  # of `fit`, such as the weights of these rows
     kept: dict[str, Any]
+    threads: int | None = None  # for a library that takes no notice of OpenMP's limit
 
 
 class Randomness:
@@ -36,10 +37,11 @@ class Randomness:
     """
 
     def __init__(self, estimator: Any, seed: int) -> None:
+        self.seed = seed % 2**31  # for a library that has another name for it
         own = estimator.get_params()
         names = [name for name in own if name.rpartition("__")[2] == "random_state"]
         self._own = [(own.get(name.rpartition("__")[0], estimator), own[name]) for name in names]
-        self._seeds = [seed % 2**31 if value is None else _number(value) for _, value in self._own]
+        self._seeds = [self.seed if value is None else _number(value) for _, value in self._own]
 
     def of(self, pull: int) -> None:
         """Set it for a pull. The first has the seed itself, as the estimator's own `fit` would."""

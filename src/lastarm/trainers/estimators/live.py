@@ -82,7 +82,8 @@ def answering(model: Any, of: type, judged: Judged) -> Any:
       made from, and predicts in its place. What a classifier makes of that stays its own affair.
     - `judged`: the rows of VAL.
     """
-    kind = _answering_kind(model.__class__, of)
+    own: Any = type(model)
+    kind = _answering_kind(own, of)
     answers = kind.__new__(kind)
     vars(answers).update(vars(model), judged=judged)
     return answers

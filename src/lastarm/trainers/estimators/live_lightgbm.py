@@ -8,6 +8,7 @@ for the labels and weights of the rows.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from lightgbm import Booster, Dataset, LGBMModel, train
@@ -18,6 +19,9 @@ from lastarm.trainers.estimators.family import Lesson, cut
 from lastarm.trainers.estimators.live import LIVE, Binned, Judged, answering, few_rows
 
 LOUDNESS = ("verbose", "verbosity")
+
+MARGINS: WeakKeyDictionary[Any, tuple[int, Any]] = WeakKeyDictionary()
+"""For boosters whose margins were asked for: of how many iterations, and the margins for VAL."""
 
 
 class SetUp(NamedTuple):
@@ -81,18 +85,36 @@ class _Answering(LGBMModel):
 
     def predict(self, X: Any, raw_score: bool = False, *more: Any, **others: Any) -> Any:
         """Predictions, from the kept scores if nothing else is asked for."""
-        judged = self.judged
-        if X is not judged.X or raw_score or any((*more, *others.values())):
+        if X is not self.judged.X or any((*more, *others.values())):
             return super().predict(X, raw_score, *more, **others)
+        return self._margins() if raw_score else self._predictions()
+
+    def _predictions(self) -> Any:
+        """The scores that LightGBM hands out for a metric of one's own."""
         kept = []
 
         def take(scores: Any, rows: Any) -> tuple[str, float, bool]:
-            if rows is judged.rows:
-                kept.append(np.array(scores, order="C"))  # which predictions are, too
+            if rows is self.judged.rows:
+                kept.append(np.array(scores, order="C"))  # as those of `predict` are
             return "kept", 0.0, True
 
         self.booster_.eval_valid(take)
         return kept[0]
+
+    def _margins(self) -> Any:
+        """The sums of leaves, in the order of trees. LightGBM does not hand them out."""
+        X, live = self.judged.X, self.booster_
+        classes = live.num_model_per_iteration()
+        done, sums = MARGINS.get(live, (0, np.zeros((X.shape[0], classes))))
+        sums, upto = sums.copy(), live.current_iteration()
+        if done < upto:
+            leaves = np.asarray(super().predict(X, pred_leaf=True, start_iteration=done), int)
+            for i, of_tree in enumerate(np.reshape(leaves, (X.shape[0], -1)).T):
+                tree = done * classes + i
+                values = [live.get_leaf_output(tree, n) for n in range(of_tree.max() + 1)]
+                sums[:, tree % classes] += np.array(values)[of_tree]
+            MARGINS[live] = upto, sums
+        return sums.copy() if classes > 1 else sums[:, 0].copy()
 
 
 def size(model: Any) -> int:
