@@ -1,5 +1,6 @@
 """Live boosters: their trees are those of one `fit`, and what they keep is what they predict."""
 
+import copy
 import pickle
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +10,9 @@ import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.sparse import csr_matrix
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_digits, make_classification, make_regression
+from sklearn.inspection import permutation_importance
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -35,6 +37,7 @@ LIGHTGBM: dict[str, tuple[dict[str, Any], bool]] = {
     "columns": ({"force_col_wise": True}, False),
     "subsample that is never drawn": ({"subsample": 0.5}, False),
     "bagging": ({"subsample": 0.5, "subsample_freq": 2}, True),
+    "few in a bag": ({"subsample": 0.1, "subsample_freq": 1}, True),
     "features": ({"colsample_bytree": 0.5, "feature_fraction_bynode": 0.5}, True),
     "extra trees": ({"extra_trees": True}, True),
     "dart": ({"boosting_type": "dart", "drop_rate": 0.5}, True),
@@ -420,3 +423,63 @@ def test_searches_agree_and_their_winner_predicts_what_it_predicted() -> None:
     ).fit(*TWO)
     assert type(refitted.best_estimator_) is LGBMClassifier
     assert booster(refitted.best_estimator_) not in LIVE
+
+
+def _pickled(model: Any, X: Any, y: Any) -> float:
+    return float(pickle.loads(pickle.dumps(model)).score(X, y))
+
+
+def _copied(model: Any, X: Any, y: Any) -> float:
+    return float(copy.deepcopy(model).score(X, y))
+
+
+def _cloned(model: Any, X: Any, y: Any) -> float:
+    return float(clone(model).fit(X, y).score(X, y))
+
+
+def _permuted(model: Any, X: Any, y: Any) -> float:
+    return float(
+        permutation_importance(model, X, y, n_repeats=1, random_state=0).importances_mean.sum()
+    )
+
+
+def _explained(model: Any, X: Any, y: Any) -> float:
+    if isinstance(model, LGBMClassifier):
+        return float(np.abs(model.predict(X, pred_contrib=True)).mean())
+    return float(model.score(X, y))
+
+
+@pytest.mark.parametrize("kind", [LGBMClassifier, XGBClassifier])
+@pytest.mark.parametrize("scoring", [_pickled, _copied, _cloned, _permuted, _explained])
+def test_a_scorer_can_copy_a_live_model_and_ask_it_anything(kind: Any, scoring: Any) -> None:
+    trainer = Estimator(kind(**(LGBM if kind is LGBMClassifier else XGB)), *TWO, scoring=scoring)
+    state = trainer.start({"random_state": 0}, 0)
+    for _ in range(2):
+        state = trainer.train(state, 3)
+        assert trainer.loss(state) == trainer.loss(copied(state))
+        assert booster(state.model) in LIVE
+    assert type(state.model) is kind
+
+
+def test_constraints_by_the_names_of_columns_are_kept_while_trees_are_added() -> None:
+    table = pd.DataFrame(TWO[0], columns=list("abcdefgh"))
+    trainer = Estimator(XGBClassifier(**XGB, monotone_constraints={"a": 1}), table, TWO[1])
+    state = trainer.train(trainer.train(trainer.start({}, 0), 2), 2)
+    assert booster(state.model) in LIVE
+    assert state.model.n_estimators == 4
+
+
+class Named(LGBMClassifier):
+    def __init__(self, name: str, **others: Any) -> None:
+        self.name = name
+        super().__init__(**others)
+
+    def get_params(self, deep: bool = True) -> Any:
+        return {**super().get_params(deep), "name": self.name}
+
+
+def test_a_class_that_requires_an_argument_is_trained_by_fit() -> None:
+    trainer = Estimator(Named("mine", **LGBM), *TWO)
+    state = trainer.train(trainer.start({}, 0), 2)
+    assert booster(state.model) not in LIVE
+    assert state.model.name == "mine"

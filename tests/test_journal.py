@@ -121,7 +121,7 @@ def test_every_event_reads_back_as_it_was_written(event: Event, durable: int, af
 def ordinary(line: bytes) -> bool:
     """Whether it has no half of a pair of signs, which only `json` reads."""
     try:
-        str(json.loads(line)).encode()
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True

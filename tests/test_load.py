@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
 
 import lastarm
-from lastarm import Checkpoints, Result, SuccessiveHalving, Uniform, load, search
+from lastarm import Checkpoints, LogUniform, Result, SuccessiveHalving, Uniform, load, search
 from lastarm.cli import main
 from lastarm.errors import InvalidArgument, JournalNotRead, StateNotLoaded
+from lastarm.events import Loss
 from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.journal.secret import KEY_FILE
 from lastarm.testing.runners import Drifting
+from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.programs import ArmFolder
 from tests.refusals import refused, warned
 
@@ -786,3 +790,29 @@ def test_a_search_that_has_ended_says_how_to_have_its_winner(
     command("replay", "curves.csv", "--budget", "4", "--journal", "replayed.jsonl")
     command("show", "replayed.jsonl")
     assert "lastarm.load" not in command.answer, "no state was trained"
+
+
+def test_a_winner_whose_file_was_lost_before_the_end_is_there_again(tmp_path: Path) -> None:
+    """As by a power cut just before a search was closed, since states are not synced by then."""
+    journal = tmp_path / "j.jsonl"
+
+    def run(on_event: Any = None) -> Any:
+        rows = make_classification(200, 8, random_state=0)
+        space = {"alpha": LogUniform(1e-6, 1)}
+        trainer = Estimator(SGDClassifier(), *rows)
+        return search(trainer, space, arms=2, budget=4, journal=journal, on_event=on_event)
+
+    left = [2]
+
+    def stop(event: Any) -> None:
+        left[0] -= isinstance(event, Loss)
+        if not left[0]:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run(stop)
+    for file in Path(f"{journal}.states").iterdir():
+        file.unlink()
+    found = run()
+    assert found.spent.repeated == 2
+    assert load(journal).state.pulls == run().state.pulls == 2

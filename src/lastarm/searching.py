@@ -331,7 +331,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         # With other code than that of the journal, it was tested by other code than it says.
         changed: list[Event] = [begun.changed] if begun.changed and all_was_there else []
         if begun.index:  # a search that is closed has its winner, whatever happens then
-            begun.index.settle(found)
+            begun.index.settle(found, state if closed.trained else None)
         for event in [*changed, closed]:
             begun.journal.append(event)
             begun.journal.sync()

@@ -156,10 +156,18 @@ class Index:
                 return self.folder.load(pull, entry[1])
         return None
 
-    def settle(self, pull: Pull) -> None:
-        """Return when the state of an arm at a level would survive a power cut, if it is there."""
-        there = pull.upto in self._saved.get(pull.arm, {}) and self.folder.file(pull).exists()
-        if there and self.folder.durable and not self.folder.sync:
+    def settle(self, pull: Pull, trained_again: Any = None) -> None:
+        """Return when the state of an arm at a level would survive a power cut, if it is there.
+
+        If its file was lost, and it was therefore `trained_again`, it is written once more. It is
+        loaded later only if that gives the bytes that the journal knows.
+        """
+        if pull.upto not in self._saved.get(pull.arm, {}) or not self.folder.durable:
+            return
+        if trained_again is not None:
+            self.folder.write(pull, trained_again)
+        written = trained_again is not None or not self.folder.sync
+        if written and self.folder.file(pull).exists():
             self.folder.settle([pull])
 
     def _may_load(self, pull: Pull, saved: Saved) -> bool:

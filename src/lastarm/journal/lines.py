@@ -83,6 +83,7 @@ class LossLine(Known, tag="loss", kw_only=True):
     move_seconds: float = 0.0
     metrics: dict[str, Any] | UnsetType = UNSET
     saved: SavedFields | UnsetType = UNSET
+    continues: bool = True  # whether what was saved does
 
     def event(self) -> Loss:
         """The loss."""
@@ -96,7 +97,10 @@ class LossLine(Known, tag="loss", kw_only=True):
             self.move_seconds,
         )
         metrics = None if self.metrics is UNSET else self.metrics
-        saved = None if self.saved is UNSET else Saved(*self.saved)
+        saved = None
+        if self.saved is not UNSET:
+            saved = Saved(*self.saved)
+            saved = saved if self.continues else saved._replace(continues=False)
         value = float(self.value)
         return Loss(Pull(self.arm, self.upto), value, work, metrics, saved)
 

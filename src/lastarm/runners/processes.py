@@ -581,7 +581,7 @@ def main() -> None:
 
 def _performed(task: Task, performer: Performer, setup: Setup) -> Told:
     """What became of a pull, also if arms remove the folder for temporary files."""
-    mark = setup.scratch / f"whole-{os.getpid()}"
+    mark = setup.scratch / f"whole-{setup.worker}"  # also that of the one before
     persistently(mark.touch, setup.scratch)
     told = performer.perform(task, setup.worker)
     if isinstance(told, Failure) and not mark.exists():

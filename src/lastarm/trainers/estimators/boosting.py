@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
@@ -105,7 +106,7 @@ def _trees(
             engine.begin(model, lesson, draws=draws)
             done = 0
     engine.grow(model, (upto - done) * lesson.steps)
-    model.set_params(n_estimators=upto * lesson.steps)
+    model.n_estimators = upto * lesson.steps  # by `set_params`, XGBoost gives its booster all
 
 
 def _trees_by_fit(
@@ -152,7 +153,10 @@ def _usual(model: Any) -> Collection[str]:
 
 @cache
 def _settings_of(kind: Any) -> Collection[str]:
-    return frozenset(kind().get_params())
+    for one in kind.__mro__:
+        with suppress(TypeError):  # a class of the user's may require arguments
+            return frozenset(one().get_params())
+    raise AssertionError(f"{kind} is not made from a class of its library")
 
 
 def _known(model: Any) -> set[str]:
@@ -166,7 +170,7 @@ def _can_be_shared(lesson: Lesson) -> bool:
         X, y, weights = lesson.X, lesson.y, lesson.params.get("sample_weight")
         given = [np.asarray(one) for one in (y, weights) if one is not None]
         lesson.kept["can be shared"] = hasattr(X, "shape") and (
-            (hasattr(X, "iloc") or hasattr(X, "tocsr") or X.dtype.kind in "biuf")
+            (hasattr(X, "iloc") or hasattr(X, "tocsr") or np.asarray(X[:1]).dtype.kind in "biuf")
             and np.ndim(y) == 1
             and np.unique(y).size > 1
             and all(one.dtype.kind != "f" or np.isfinite(one).all() for one in given)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
 from lastarm.trainers.estimators.family import Lesson
 
@@ -67,15 +68,21 @@ class Engine(Protocol):
         """Let go of the rows and of what only training needs."""
 
 
-def few_rows(model: Any, lesson: Lesson) -> Any:
-    """The numbers of a few rows, by which a `fit` is set up as by all: every class is there."""
+def few_rows(model: Any, lesson: Lesson, drawn: float = 1.0) -> Any:
+    """The numbers of a few rows, by which a `fit` is set up as by all: every class is there.
+
+    If only a share of the rows is `drawn`, they are there so often that some are.
+    """
+    often = 1 if drawn >= 1 else ceil(20 / max(drawn, 1e-3))
     if is_classifier(model):
-        return np.unique(lesson.y, return_index=True)[1]
-    return np.unique([np.argmin(lesson.y), np.argmax(lesson.y)])
+        return np.repeat(np.unique(lesson.y, return_index=True)[1], often)
+    return np.repeat(np.unique([np.argmin(lesson.y), np.argmax(lesson.y)]), often)
 
 
 def answering(model: Any, of: type, judged: Judged) -> Any:
     """A model of the same kind that has kept its predictions for the rows of VAL.
+
+    A copy of it, in whichever way a scorer makes one, is a copy of the model itself.
 
     - `model`: the model.
     - `of`: stands between the kind of the model and the class in its library that all kinds are
@@ -83,12 +90,25 @@ def answering(model: Any, of: type, judged: Judged) -> Any:
     - `judged`: the rows of VAL.
     """
     own: Any = type(model)
-    kind = _answering_kind(own, of)
-    answers = kind.__new__(kind)
-    vars(answers).update(vars(model), judged=judged)
-    return answers
+    return _made(_answering_kind(own, of), {**vars(model), "judged": judged, "genuine": model})
 
 
 @cache
 def _answering_kind(kind: type, of: type) -> Any:
-    return type(kind.__name__, (kind, of), {})
+    itself = {
+        "__reduce__": lambda self: (_same, (self.genuine,)),
+        "__sklearn_clone__": lambda self: clone(self.genuine),
+        # LightGBM copies a model, and changes the class of the copy, to read its settings.
+        "__copy__": lambda self: _made(type(self), dict(vars(self))),
+    }
+    return type(kind.__name__, (kind, of), itself)
+
+
+def _made(kind: Any, attributes: dict[str, Any]) -> Any:
+    made = kind.__new__(kind)
+    vars(made).update(attributes)
+    return made
+
+
+def _same(model: Any) -> Any:
+    return model

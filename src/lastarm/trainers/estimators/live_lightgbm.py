@@ -7,6 +7,7 @@ for the labels and weights of the rows.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from lastarm.trainers.estimators.family import Lesson, cut
 from lastarm.trainers.estimators.live import LIVE, Binned, Judged, answering, few_rows
 
 LOUDNESS = ("verbose", "verbosity")
+SHARES = ("subsample", "bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 
 MARGINS: WeakKeyDictionary[Any, tuple[int, Any]] = WeakKeyDictionary()
 """For boosters whose margins were asked for: of how many iterations, and the margins for VAL."""
@@ -38,7 +40,10 @@ def booster(model: Any) -> Any:
 
 
 def begin(model: Any, lesson: Lesson, *, draws: bool) -> None:
-    """Give a model a live booster without trees, with all that its own `fit` would set."""
+    """Give a model a live booster without trees, with all that its own `fit` would set.
+
+    It draws by its own seed in any case.
+    """
     made = _set_up(model, lesson)
     binned = _binned(model, lesson, made.params)
     live = Booster(made.params, binned.train)
@@ -82,11 +87,15 @@ class _Answering(LGBMModel):
     """A model whose predictions for the rows of VAL are those that its booster has kept."""
 
     judged: Judged
+    genuine: Any
 
     def predict(self, X: Any, raw_score: bool = False, *more: Any, **others: Any) -> Any:
         """Predictions, from the kept scores if nothing else is asked for."""
-        if X is not self.judged.X or any((*more, *others.values())):
-            return super().predict(X, raw_score, *more, **others)
+        if any((*more, *others.values())):
+            # Not of the booster itself: LightGBM cannot tell contributions while it grows.
+            return deepcopy(self.genuine).predict(X, raw_score, *more, **others)
+        if X is not self.judged.X:
+            return super().predict(X, raw_score)
         return self._margins() if raw_score else self._predictions()
 
     def _predictions(self) -> Any:
@@ -157,7 +166,8 @@ def _set_up(model: Any, lesson: Lesson) -> SetUp:
     given = model.get_params()
     loud = {name: given[name] for name in LOUDNESS if name in given}
     copy = clone(model).set_params(n_estimators=1, **dict.fromkeys(loud or ["verbose"], -1))
-    few, before = few_rows(model, lesson), dict(vars(copy))
+    drawn = min(given.get(name) or 1.0 for name in SHARES)
+    few, before = few_rows(model, lesson, drawn), dict(vars(copy))
     others = {name: value for name, value in lesson.params.items() if name != "sample_weight"}
     copy.fit(cut(lesson.X, few), cut(lesson.y, few), callbacks=[note], **others)
     for name in ("num_iterations", *LOUDNESS):

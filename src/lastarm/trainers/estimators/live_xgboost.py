@@ -23,7 +23,8 @@ def booster(model: Any) -> Any:
 def begin(model: Any, lesson: Lesson, *, draws: bool) -> None:
     """Give a model a live booster without trees, with all that its own `fit` would set."""
     few = few_rows(model, lesson)
-    model.set_params(n_estimators=0).fit(cut(lesson.X, few), cut(lesson.y, few))
+    model.n_estimators = 0  # by `set_params`, a booster that is there gets all settings, too
+    model.fit(cut(lesson.X, few), cut(lesson.y, few))
     live = model.get_booster()
     if draws:  # otherwise by numbers that all boosters of the process draw from
         live.set_param("seed_per_iteration", True)
