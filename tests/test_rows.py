@@ -207,7 +207,7 @@ def test_what_has_no_steps_is_fitted_by_rows_and_that_is_told_once() -> None:
     with warned(FittedByRows, estimator="SVC"):
         mixed.expect({"last": [SGDClassifier(), SVC()]})
     assert mixed.max_pulls == 100
-    with refused("estimator"):  # nobody said that there may be another model
+    with refused("estimator"):  # the space does not say that there may be another model
         Estimator(Pipeline([("last", SGDClassifier())]), X, y).start({"last": SVC()}, 0)
 
 

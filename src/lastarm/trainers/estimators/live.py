@@ -50,10 +50,10 @@ class Engine(Protocol):
         """Give a model a live booster without trees, with all that its own `fit` would set."""
 
     def resume(self, model: Any, lesson: Lesson, trees: int) -> None:
-        """Make the booster of a model that was loaded live, and grow so many trees."""
+        """Make the booster of a model that was loaded live, and add `trees` trees."""
 
     def grow(self, model: Any, trees: int) -> None:
-        """Grow so many trees."""
+        """Add `trees` trees."""
 
     def judged(self, model: Any, X: Any) -> Any:
         """The model with predictions for X from the scores that its live booster keeps."""

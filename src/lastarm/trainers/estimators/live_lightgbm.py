@@ -54,7 +54,7 @@ def begin(model: Any, lesson: Lesson, *, draws: bool) -> None:
 
 
 def resume(model: Any, lesson: Lesson, trees: int) -> None:
-    """Make the booster of a model that was loaded live, and grow so many trees."""
+    """Make the booster of a model that was loaded live, and add `trees` trees."""
     made, saved = _set_up(model, lesson), model.booster_
     # LightGBM keeps the scores of the trees that there are with the rows, so these are its own.
     shared = _binned(model, lesson, made.params).train
@@ -65,7 +65,7 @@ def resume(model: Any, lesson: Lesson, trees: int) -> None:
 
 
 def grow(model: Any, trees: int) -> None:
-    """Grow so many trees."""
+    """Add `trees` trees."""
     live = model.booster_
     for _ in range(trees):
         live.update()

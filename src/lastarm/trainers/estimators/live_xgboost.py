@@ -32,13 +32,13 @@ def begin(model: Any, lesson: Lesson, *, draws: bool) -> None:
 
 
 def resume(model: Any, lesson: Lesson, trees: int) -> None:
-    """Make the booster of a model that was loaded live, and grow so many trees."""
+    """Make the booster of a model that was loaded live, and add `trees` trees."""
     LIVE[model.get_booster()] = _binned(model, lesson)
     grow(model, trees)
 
 
 def grow(model: Any, trees: int) -> None:
-    """Grow so many trees."""
+    """Add `trees` trees."""
     live = model.get_booster()
     rows, done = LIVE[live].train, live.num_boosted_rounds()
     for number in range(done, done + trees):
