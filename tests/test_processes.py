@@ -261,10 +261,8 @@ def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
         settle(self, written)
 
     monkeypatch.setattr(StateFolder, "settle", waiting_settle)
-    events: list[Event] = []
 
     def watch(event: Event) -> None:
-        events.append(event)
         if isinstance(event, Pull):
             begun.release()
             if event.arm == workers:
@@ -286,7 +284,7 @@ def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
     assert result.digest == search(trainer, LOSSES, policy=policy).digest
     assert went_on == [workers > 1]
     if workers == 1:
-        assert [type(event) for event in events[1:-1]] == [Pull, Loss] * 16
+        assert [type(event) for event in read(journal)[1:-1]] == [Pull, Loss] * 16
 
 
 def test_all_results_that_are_there_come_back_together() -> None:

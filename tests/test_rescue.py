@@ -112,7 +112,7 @@ def test_a_journal_whose_folder_is_removed_is_rescued_elsewhere(
 
     def remove(event: Event) -> None:
         seen.append(event)
-        if len(seen) == 11:
+        if len(seen) > 5 and isinstance(event, Loss):  # after a pull, its state makes a folder
             shutil.rmtree(path.parent)
 
     with raised(JournalNotWritten, path=path, rescued=rescued):

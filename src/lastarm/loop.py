@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any
 
 from lastarm.errors import Stuck
@@ -17,7 +18,7 @@ from lastarm.signals import Stop
 from lastarm.trainers import Config
 
 PATIENCE = 0.2  # seconds between two looks at whether to stop
-GROUP = 0.1  # seconds of work whose losses may share a sync, where they decide nothing before
+GROUP = 0.1  # seconds of work whose losses share a sync, where they decide nothing before
 
 
 def run(
@@ -29,6 +30,7 @@ def run(
     retries: int = 0,
     stop: Stop | None = None,
     changed: Changed | None = None,
+    group_seconds: float = 0.0,
 ) -> Iterator[Event]:
     """Perform what the policy asks for until it has ended, and yield every event as it counts.
 
@@ -41,6 +43,8 @@ def run(
     - `stop`: says when to stop. Then nothing more is started, the loop waits a while for what is
       in flight, and ends
     - `changed`: what to write before the first pull that is started now
+    - `group_seconds`: for how long losses may wait for others, to share a sync with them, while
+      there are pulls that do not depend on them. The clock decides nothing else
 
     Resuming is replaying: the policy is walked through the journal's events, which are yielded
     too, and pulls that were in flight are started again. An empty journal is not a special case.
@@ -62,9 +66,10 @@ def run(
     yield from journal.events
 
     started: dict[Pull, int] = {}  # pull → the attempt under way
+    group = _Group(journal, group_seconds)
     while True:
         go_on(policy, budgets)
-        while runner.free and not stop():
+        while group.may_grow and runner.free and not stop():
             if not turns:
                 turns.add(policy.ask(most))
             # Where a policy could ask for something else meanwhile, no worker waits for another.
@@ -80,8 +85,19 @@ def run(
                 yield changed
                 changed = None
             journal.append(told)
+            journal.flush()  # before a worker has it: what is trained is booked, whatever comes
             runner.start(pull, attempt)
             yield told
+        if not group.may_grow or not started or stop():
+            came = group.synced()
+            for result in came:
+                if isinstance(result, Failure) and result.retried:
+                    turns.add([result.pull], result.work.attempt + 1)
+                else:
+                    policy.tell(result)
+                yield result
+            if came:
+                continue
         if stop() and (stop.at_once or not started):
             return
         if not started and not turns:
@@ -91,25 +107,58 @@ def run(
                 raise Stuck(f"{policy} asks for nothing, awaits nothing and has not finished.")
             # else all workers are busy with attempts that were given up
 
-        journal.flush()
-        known: list[Told] = []
-        for came in runner.wait(PATIENCE):
-            attempt = came.work.attempt
-            if started.get(came.pull) != attempt:
-                continue
-            del started[came.pull]
-            turns.learn(came)
-            result = journal.sealed(_judged(_without_secrets(came), lost, retries))
-            known.append(result)
-            journal.append(result)
-        if known:
-            journal.sync()
-        for result in known:
-            if isinstance(result, Failure) and result.retried:
-                turns.add([result.pull], result.work.attempt + 1)
-            else:
-                policy.tell(result)
-            yield result
+        for back in group.wait(runner):
+            if started.get(back.pull) == back.work.attempt:
+                del started[back.pull]
+                turns.learn(back)
+                group.add(journal.sealed(_judged(_without_secrets(back), lost, retries)))
+
+
+class _Group:
+    """Results that came back, and wait for others to share a sync. None of them counts before.
+
+    The clock decides for how long they wait at most, and nothing else.
+    """
+
+    def __init__(self, journal: Journal | Unwritten, seconds: float) -> None:
+        self._journal, self._seconds = journal, seconds
+        self._came: list[Told] = []
+        self._synced = perf_counter()  # when
+        self._broken: BaseException | None = None
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether more may be started before these count."""
+        return not self._broken and (not self._came or self._left > 0)
+
+    @property
+    def _left(self) -> float:
+        return self._synced + self._seconds - perf_counter()
+
+    def wait(self, runner: Runner) -> list[Told]:
+        """What comes back next. An error is raised when all that came back before it counts."""
+        if self._broken:
+            raise self._broken
+        try:
+            return runner.wait(max(0.0, min(self._left, PATIENCE)) if self._came else PATIENCE)
+        except BaseException as error:
+            if not self._came:
+                raise
+            self._broken = error
+            return []
+
+    def add(self, told: Told) -> None:
+        """Write one down, to count as soon as the journal is synced."""
+        self._journal.append(told)
+        self._came.append(told)
+
+    def synced(self) -> list[Told]:
+        """Those that count from now on."""
+        if self._came:
+            self._journal.sync()
+            self._synced = perf_counter()
+        came, self._came = self._came, []
+        return came
 
 
 def _without_secrets(told: Told) -> Told:

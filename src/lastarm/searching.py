@@ -233,14 +233,11 @@ def _begin(
         if code := changed_code(journal.events, begins_with):
             changed = Changed(code)
             _warn_of_changes(journal, code)
-    # In a round, no loss decides what is pulled next. What a sampler chooses, each loss decides.
-    in_rounds = ahead(prepared.policy) > 1 and not prepared.sampler
     states = Arms(
         prepared.trainer,
         prepared.configs,
         prepared.seed,
         switch_seconds=prepared.switch_seconds,
-        group_seconds=GROUP if in_rounds and prepared.journal is not None else 0.0,
     )
     if kept:
         best = prepared.recommend == "best"
@@ -295,6 +292,9 @@ def _begin(
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
     """Run the loop until the policy has come to its end, or the search is stopped."""
+    # In a round, no loss decides what is pulled next. What a sampler chooses, each loss decides.
+    in_rounds = ahead(prepared.policy) > 1 and not prepared.sampler
+    at_once = not in_rounds or prepared.journal is None or getattr(begun.runner, "at_once", False)
     for event in run(
         begun.asked,
         begun.runner,
@@ -303,6 +303,7 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
         retries=prepared.retries,
         stop=begun.stop,
         changed=begun.changed,
+        group_seconds=0.0 if at_once else GROUP,
     ):
         begun.count(event)
 

@@ -159,8 +159,9 @@ class Journal:
         self._durable = self._lines
 
     def close(self) -> None:
-        """Close the file and release its lock. What was not synced may be lost."""
-        if not self._file.closed:  # as it is in a forked child
+        """Close the file and release its lock. A power cut may cost what was not synced."""
+        if not self._file.closed:  # as it is in a forked child, and after a failed write
+            self.flush()
             self._require_same(last=True)
         self._held.close()
 

@@ -26,8 +26,6 @@ class Arms:
     - `memory`: how many bytes of states are kept in memory; others go to the index's folder
     - `always`: whether every state is written to that folder
     - `switch_seconds`: how long it takes to move a state to another worker; None: measure it
-    - `group_seconds`: for how long pulls may be performed before their losses are told together;
-      0 if each loss may decide what is pulled next
     """
 
     trainer: Trainer[Any]
@@ -37,7 +35,6 @@ class Arms:
     memory: int = 2**30
     always: bool = False
     switch_seconds: float | None = None
-    group_seconds: float = 0.0
 
     @property
     def folder(self) -> StateFolder | None:
@@ -71,7 +68,8 @@ class Runner(Protocol):
 
     A runner that knows where states are may have an attribute `turns`, a `Turns`. The loop asks it
     which of the pulls that may be started in any order is next. One that hears what trainers raise
-    may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`.
+    may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`. One that has
+    groups or a clock of its own sets `at_once` to True: its losses are told as they come back.
     """
 
     @property

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from math import inf
-from time import perf_counter
 from typing import Any
 
 from lastarm.arguments import whole_number
@@ -22,8 +20,7 @@ class Serial:
 
     - `arms`: the arms of the search
     - `group`: how many pulls are performed before their losses are written to the journal
-      together, which saves time where pulls are tiny. A crash loses a group at most. By default,
-      as many as the arms' `group_seconds` have time for
+      together. By default one, and the loop decides how many losses share a sync
 
     Where the order does not matter, arms whose states are in memory come first.
     """
@@ -33,10 +30,9 @@ class Serial:
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
         self.asides = Asides()
-        self._group, self._seconds = 1, arms.group_seconds
-        if group is not None:
-            self._group = whole_number("group", group, 1, "how many pulls are performed together")
-            self._seconds = inf
+        self.at_once = group is not None
+        meaning = "how many pulls are performed together"
+        self._group = 1 if group is None else whole_number("group", group, 1, meaning)
         self._started: deque[Task] = deque()
         self._error: BaseException | None = None
         if arms.index:  # else, all states stay in memory
@@ -56,15 +52,11 @@ class Serial:
         self._started.append(self._arms.task(pull, attempt))
 
     def wait(self, seconds: float = 0.0) -> list[Told]:
-        """Perform the group, or as much of it as there is time for.
-
-        The clock decides only how many losses share a sync. No answer depends on that.
-        """
+        """Perform the group."""
         if self._error:
             raise self._error
         results: list[Told] = []
-        began = perf_counter()
-        while self._started:
+        while self._started and not self._error:
             try:
                 results.append(self._performer.perform(self._started.popleft()))
                 self.asides.take(results[-1], self._performer.aside)
@@ -72,13 +64,6 @@ class Serial:
                 if not results:
                     raise
                 self._error = error  # for the next time, so that these results count
-            took = perf_counter() - began
-            if self._error or took >= self._seconds:
-                break
-        if results and self._seconds < inf:
-            # Arms may differ: a few quick ones must not put a whole rung of slow ones in flight.
-            fit = self._seconds / max(took, 1e-9) * len(results)
-            self._group = max(1, int(min(fit, 2 * self._group)))
         return results
 
     def state(self, pull: Pull) -> Any:
