@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,8 +22,7 @@ from lastarm.checkpoints.index import Index
 from lastarm.events import Pull, Saved
 from lastarm.journal import Journal, lock
 from lastarm.journal import file as journal
-
-SEARCH = importlib.import_module("lastarm.searching")
+from lastarm.loop import _Group
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def late_states() -> Iterator[None]:
 PLANTED: tuple[Planted, ...] = (
     Planted(
         "a loss counts before it is written",
-        partial(mutated, SEARCH, "run", "if known:\n            journal.sync()", "if False: pass"),
+        partial(mutated, _Group, "synced", "self._journal.sync()", "pass"),
         KILLS_EVERYWHERE,
         range(60),
     ),

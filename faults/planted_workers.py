@@ -21,6 +21,7 @@ from faults.schedules import SCHEDULES
 from faults.stateful import STATEFUL
 from faults.workers import WORKER_FAULTS
 from lastarm import loop
+from lastarm.loop import _Group
 from lastarm.policies import successive_halving
 from lastarm.policy import Rounds
 from lastarm.runners import batched, performer
@@ -30,7 +31,7 @@ from lastarm.trainers import observation
 STATEFUL_UNSHRUNK = STATEFUL._replace(run=partial(stateful.run, shrink=False))
 ARGUMENTS_UNSHRUNK = ARGUMENTS._replace(run=partial(arguments.run, shrink=False))
 
-IS_LATE = "if started.get(came.pull) != attempt:"
+IS_LATE = "if started.get(back.pull) == back.work.attempt:"
 in_the_loop = partial(partial, mutated, loop, "run")
 in_a_pull = partial(partial, mutated, performer.Performer, "perform")
 
@@ -82,28 +83,28 @@ def anything_is_healthy(loss: float) -> bool:
 PLANTED_WORKERS: tuple[Planted, ...] = (
     Planted(
         "late results are believed",
-        in_the_loop(IS_LATE, "if came.pull not in started:"),
+        in_the_loop(IS_LATE, "if back.pull in started:"),
         SCHEDULES,
         range(30),
     ),
     Planted(
         "results that come twice are told twice",
         in_the_loop(
-            f"{IS_LATE}\n                continue\n            del started[came.pull]",
-            "started.pop(came.pull, None)",
+            f"{IS_LATE}\n                del started[back.pull]",
+            "if started.pop(back.pull, None) or True:",
         ),
         SCHEDULES,
         range(30),
     ),
     Planted(
         "a pull whose attempt failed is never tried again",
-        in_the_loop("turns.add([result.pull], result.work.attempt + 1)", "pass"),
+        in_the_loop("turns.add([event.pull], event.work.attempt + 1)", "pass"),
         SCHEDULES,
         range(30),
     ),
     Planted(
         "results are told in another order than they are written in",
-        in_the_loop("for result in known:", "for result in reversed(known):"),
+        in_the_loop("for event in group.synced():", "for event in reversed(group.synced()):"),
         SCHEDULES,
         range(30),
     ),
@@ -125,13 +126,13 @@ PLANTED_WORKERS: tuple[Planted, ...] = (
     Planted("ties are decided by who comes first", ties_by_arrival, SCHEDULES, range(60)),
     Planted(
         "results count before they are safe",
-        in_the_loop("journal.sync()", "journal.flush()"),
+        partial(mutated, _Group, "synced", "self._journal.sync()", "self._journal.flush()"),
         STATEFUL_UNSHRUNK,
         range(60),
     ),
     Planted(
         "pulls are begun after Ctrl-C",
-        in_the_loop("while runner.free and not stop():", "while runner.free:"),
+        in_the_loop(" and runner.free and not stop():", " and runner.free:"),
         STATEFUL_UNSHRUNK,
         range(60),
     ),

@@ -3,7 +3,7 @@
 100,000 pulls of a few arms, in an hour or in parts of half an hour. While it goes on, nothing may
 grow: the memory of this process and of its workers, descriptors, threads, temporary files, trained
 states on the disk. The journal does, and in memory what must: its compressed copy and the curves,
-240 bytes for each pull (see BYTES). Then come short searches, one after another in the same
+217 bytes for each pull (see BYTES). Then come short searches, one after another in the same
 process; each leaves everything as it was.
 """
 
@@ -41,8 +41,8 @@ HURRIED = 10_000  # fewer pulls than this are not spread over their time
 KILLS = 60  # in full, so one a minute; in a hurry, three
 # By which this process may grow for each pull: the copy of the journal (`journal/rescue.py`) takes
 # 190 for two lines (the sha256 and the seal of a state cannot be compressed), a curve (`ledger/`)
-# three numbers of 8. Both have spare room of up to an eighth. So 100,000 pulls take 23 MB.
-BYTES = (190 + 3 * 8) * 9 / 8
+# three numbers of 8, with spare room of up to an eighth. So 100,000 pulls take 21 MB.
+BYTES = 190 + 3 * 8 * 9 / 8
 NOISE = 4.0  # MB by which any process may differ from one moment to another
 WORKER = 16.0  # MB that a worker may grow by in its life
 FEW = 2  # descriptors, threads and files come and go by so many
@@ -144,7 +144,10 @@ class Watched:
         most = NOISE + BYTES * pulls / 2**20
         assert grown <= most, f"memory grew by {grown:.1f} MB in {pulls:,} pulls"
         quarter = len(later) // 4
-        for kind in ("descriptors", "threads", "temporary", "states"):
+        # Those of losses that wait for a sync, and those before them.
+        states = max(one.states for _, one in self.samples)
+        assert states <= 2 * ARMS, f"{states} states of {ARMS} arms"
+        for kind in ("descriptors", "threads", "temporary"):
             first, last = (
                 median(getattr(one, kind) for _, one in part)
                 for part in (later[:quarter], later[-quarter:])

@@ -19,6 +19,7 @@ from lastarm.trainers import Config
 
 PATIENCE = 0.2  # seconds between two looks at whether to stop
 GROUP = 0.1  # seconds of work whose losses share a sync, where they decide nothing before
+GROUP_BYTES = 2**24  # of their states; the states before them can be deleted only when they count
 
 
 def run(
@@ -87,17 +88,15 @@ def run(
             journal.append(told)
             journal.flush()  # before a worker has it: what is trained is booked, whatever comes
             runner.start(pull, attempt)
-            yield told
-        if not group.may_grow or not started or stop():
-            came = group.synced()
-            for result in came:
-                if isinstance(result, Failure) and result.retried:
-                    turns.add([result.pull], result.work.attempt + 1)
-                else:
-                    policy.tell(result)
-                yield result
-            if came:
-                continue
+            yield from group.after_those_that_wait(told)
+        if group.waits and (not group.may_grow or not started or stop()):
+            for event in group.synced():
+                if isinstance(event, Failure) and event.retried:
+                    turns.add([event.pull], event.work.attempt + 1)
+                elif isinstance(event, Told):
+                    policy.tell(event)
+                yield event
+            continue
         if stop() and (stop.at_once or not started):
             return
         if not started and not turns:
@@ -117,48 +116,66 @@ def run(
 class _Group:
     """Results that came back, and wait for others to share a sync. None of them counts before.
 
-    The clock decides for how long they wait at most, and nothing else.
+    The clock decides for how long they wait at most, and nothing else: not at all if their states
+    are large. All events are yielded in the order in which they are written, so a pull that is
+    begun meanwhile waits behind them.
     """
 
     def __init__(self, journal: Journal | Unwritten, seconds: float) -> None:
         self._journal, self._seconds = journal, seconds
-        self._came: list[Told] = []
+        self._waiting: list[Event] = []  # the first of them is a result
+        self._bytes = 0  # of the states that were saved with them
         self._synced = perf_counter()  # when
         self._broken: BaseException | None = None
 
     @property
+    def waits(self) -> bool:
+        """Whether there are any."""
+        return bool(self._waiting)
+
+    @property
     def may_grow(self) -> bool:
         """Whether more may be started before these count."""
-        return not self._broken and (not self._came or self._left > 0)
+        return not self._broken and (not self._waiting or self._left > 0)
 
     @property
     def _left(self) -> float:
-        return self._synced + self._seconds - perf_counter()
+        """For how many seconds they may wait."""
+        large = self._bytes > GROUP_BYTES
+        return 0.0 if large else self._synced + self._seconds - perf_counter()
 
     def wait(self, runner: Runner) -> list[Told]:
         """What comes back next. An error is raised when all that came back before it counts."""
         if self._broken:
             raise self._broken
         try:
-            return runner.wait(max(0.0, min(self._left, PATIENCE)) if self._came else PATIENCE)
+            return runner.wait(max(0.0, min(self._left, PATIENCE)) if self._waiting else PATIENCE)
         except BaseException as error:
-            if not self._came:
+            if not self._waiting:
                 raise
             self._broken = error
             return []
 
     def add(self, told: Told) -> None:
-        """Write one down, to count as soon as the journal is synced."""
+        """Write a result down, to count as soon as the journal is synced."""
         self._journal.append(told)
-        self._came.append(told)
+        self._waiting.append(told)
+        if isinstance(told, Loss) and told.saved:
+            self._bytes += told.saved.size
 
-    def synced(self) -> list[Told]:
-        """Those that count from now on."""
-        if self._came:
-            self._journal.sync()
-            self._synced = perf_counter()
-        came, self._came = self._came, []
-        return came
+    def after_those_that_wait(self, pull: Pull) -> list[Pull]:
+        """The pull, if it can be yielded now."""
+        if not self._waiting:
+            return [pull]
+        self._waiting.append(pull)
+        return []
+
+    def synced(self) -> list[Event]:
+        """All that counts from now on."""
+        self._journal.sync()
+        self._synced, self._bytes = perf_counter(), 0
+        events, self._waiting = self._waiting, []
+        return events
 
 
 def _without_secrets(told: Told) -> Told:

@@ -38,7 +38,8 @@ class WrittenLines:
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path, self._file = path, file
-        self._compressor, self._packed, self._size = zlib.compressobj(1), bytearray(), 0
+        self._compressor, self._size = zlib.compressobj(1), 0
+        self._packed: list[bytes] = []  # pieces, since one large array would be moved as it grows
         self._suspect = 0  # the size from which on a file with another time is read
         file.seek(0)
         for block in iter(partial(file.read, BLOCK), b""):
@@ -47,7 +48,8 @@ class WrittenLines:
 
     def add(self, lines: bytes) -> None:
         """Keep what is about to be written."""
-        self._packed += self._compressor.compress(lines)
+        if piece := self._compressor.compress(lines):
+            self._packed.append(piece)
         self._size += len(lines)
 
     def note(self) -> None:
@@ -123,6 +125,6 @@ class WrittenLines:
             return all(file.read(len(block)) == block for block in self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
-        packed = self._packed + self._compressor.copy().flush()
-        unpack = zlib.decompressobj().decompress
-        return (unpack(packed[at : at + BLOCK]) for at in range(0, len(packed), BLOCK))
+        unpacker = zlib.decompressobj()
+        for piece in [*self._packed, self._compressor.copy().flush()]:
+            yield unpacker.decompress(piece)
