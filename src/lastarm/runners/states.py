@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import pickle
 import sys
 from array import array
 from contextlib import suppress
@@ -11,9 +10,8 @@ from math import inf, isfinite
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import cloudpickle
-
 from lastarm.checkpoints import StateFolder
+from lastarm.checkpoints.folder import pickled
 from lastarm.columns import reserve
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
@@ -250,24 +248,20 @@ def most_resident() -> float:
 
 def size_of(state: Any) -> int:
     """About how many bytes it holds, without copying its arrays; 0 if it cannot be written."""
-    buffers: list[pickle.PickleBuffer] = []
-    rest = packed(state, buffers)
-    return len(rest) + sum(buffer.raw().nbytes for buffer in buffers) if rest else 0
+    rest, arrays = _pickled(state, apart=True)
+    return len(rest) + sum(array.nbytes for array in arrays)
 
 
-def packed(state: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes | None:
-    """A pickle, whose arrays are in it or in `buffers`; None if the state cannot be pickled.
+def packed(state: Any) -> bytes | None:
+    """A pickle that can be sent, with its arrays; None if the state cannot be pickled."""
+    return _pickled(state)[0] or None
 
-    Its classes are there by reference, or by value where that does not work: see StateFolder.
-    """
-    for dumps in (pickle.dumps, cloudpickle.dumps):
-        try:
-            if buffers is None:
-                return bytes(dumps(state, protocol=5))
-            buffers.clear()
-            return bytes(dumps(state, protocol=5, buffer_callback=buffers.append))
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            continue
-    return None
+
+def _pickled(state: Any, *, apart: bool = False) -> tuple[bytes, list[memoryview]]:
+    """The same as `pickled`, but empty if the state cannot be pickled, whatever that raises."""
+    try:
+        return pickled(state, apart=apart)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return b"", []

@@ -334,7 +334,7 @@ class Dask:
         if level:
             state = compat.left_value(self._client, flight.state)
             saved = told.saved if isinstance(told, Loss) else None
-            known = isinstance(told, Loss) and math.isfinite(told.value)
+            loss = told.value if isinstance(told, Loss) else math.inf
             home = Home(
                 state,
                 level,
@@ -343,7 +343,7 @@ class Dask:
                 report.continues,
                 on_disk=saved.size if saved and saved.continues else 0,
                 size=report.size,
-                loss=told.value if known else math.inf,
+                loss=loss if math.isfinite(loss) else math.inf,
             )
             self._homes.put(arm, home)
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT

@@ -244,11 +244,11 @@ def _continues(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     return not (_lives(library, model, params) and _draws(model))
 
 
-def _settle(library: Library, model: Any) -> None:
+def _end_training(library: Library, model: Any) -> None:
     """Let a live booster become a plain model."""
     engine = _engine(library)
     if engine.booster(model) in LIVE:
-        engine.settle(model)
+        engine.end_training(model)
 
 
 def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
@@ -286,7 +286,7 @@ def _family(library: Library, **others: Any) -> Family:
         judged=partial(_judged, library),
         continues=partial(_continues, library),
         size=partial(_size, library),
-        settle=partial(_settle, library),
+        end_training=partial(_end_training, library),
         trained_otherwise_before=partial(_trained_otherwise_before, library),
         described=partial(_described, library),
         **others,

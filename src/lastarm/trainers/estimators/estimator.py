@@ -383,7 +383,7 @@ class Estimator(OnlyKnown):
                 return model
             model, lesson = self.begun_on_all_rows(config, seed)
             self._further(final_step(model), lesson, 0, pulls, seed)
-            self._family(final_step(model)).settle(final_step(model))
+            self._family(final_step(model)).end_training(final_step(model))
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:

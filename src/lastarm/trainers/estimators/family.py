@@ -97,7 +97,7 @@ class Family(NamedTuple):
       for a model with this many rows, if the settings `tuned` are searched over.
     - `described(model, params, shape)`: what decides the losses besides the settings, for the
       fingerprint. The shape is that of TRAIN, or None if transformers decide it.
-    - `settle(model)`: let go of what only training needs.
+    - `end_training(model)`: let go of what only training needs.
     """
 
     accepts: Callable[[Any], bool]
@@ -118,7 +118,7 @@ class Family(NamedTuple):
     described: Callable[[Any, Mapping[str, Any], tuple[int, int] | None], dict[str, Any]] = (
         lambda model, params, shape: {}
     )
-    settle: Callable[[Any], None] = lambda model: None
+    end_training: Callable[[Any], None] = lambda model: None
 
 
 def cut(X: Any, rows: Any) -> Any:
