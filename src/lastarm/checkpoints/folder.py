@@ -163,8 +163,8 @@ class StateFolder:
             return None
         head = pickle.dumps((len(rest), [(a.nbytes, a.readonly) for a in arrays]))
         digest = hashlib.sha256()
-        part: bytes | memoryview
-        for part in (head, rest, *arrays):
+        parts: list[bytes | memoryview] = [head, rest, *arrays]
+        for part in parts:
             if self.durable:
                 digest.update(part)
             out.write(part)
