@@ -45,6 +45,7 @@ from lastarm.trainers.splits import split as draw
 
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
+    boosting.XGBOOST_FORESTS,
     boosting.XGBOOST,
     catboost.CATBOOST,
     networks.NETWORKS,
