@@ -46,6 +46,8 @@ class Trainer(Protocol[State]):
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.
+    - `resource`: what pulls are parts of, if they are no steps. Of "rows", a pull is 1 %, and
+      people are told so. To be told of a journal, too, it has to be in the fingerprint.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 
@@ -62,6 +64,11 @@ class Trainer(Protocol[State]):
 def continues(trainer: Any, state: Any) -> bool:
     """Whether a saved copy of this state can be trained further."""
     return not hasattr(trainer, "continues") or bool(trainer.continues(state))
+
+
+def known_resource(given: Any) -> str:
+    """What pulls are parts of, as a trainer or its journal says; "" if they are steps."""
+    return given if isinstance(given, str) else ""
 
 
 def arm_seed(seed: int, arm: int) -> int:
