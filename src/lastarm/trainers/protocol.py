@@ -40,6 +40,9 @@ class Trainer(Protocol[State]):
       a state that has had a pulls, `train` trains a + pulls in one go. Bringing an arm to b pulls
       then costs b pulls of the budget, whatever it had before. A search asks for each level by
       `start` and `train(state, b)`.
+    - `finished(state) → bool`: whether more pulls would change nothing, as when a solver has come
+      to its end. Where arms restart, such a state is used at higher levels, too, as long as it is
+      in memory. `train` gets it, and returns it as it is. The price of a level stays.
     - `max_pulls`, a whole number: an arm can use no more pulls. A search gives it no more.
     - `expect(settings)`: called before a search with the values of each parameter (all that are
       listed, one of a range), for a trainer that depends on them.
@@ -64,6 +67,11 @@ class Trainer(Protocol[State]):
 def continues(trainer: Any, state: Any) -> bool:
     """Whether a saved copy of this state can be trained further."""
     return not hasattr(trainer, "continues") or bool(trainer.continues(state))
+
+
+def finished(trainer: Any, state: Any) -> bool:
+    """Whether more pulls would change nothing."""
+    return hasattr(trainer, "finished") and bool(trainer.finished(state))
 
 
 def known_resource(given: Any) -> str:

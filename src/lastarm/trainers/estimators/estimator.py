@@ -359,6 +359,11 @@ class Estimator(OnlyKnown):
         finals = map(final_step, state.models)
         return all(self._family(one).continues(one, self._fit_params[1]) for one in finals)
 
+    def finished(self, state: Trained) -> bool:
+        """Whether more pulls would change nothing."""
+        steps, finals = state.pulls * self.pulls_per_step, map(final_step, state.models)
+        return all(self._family(one).finished(one, steps) for one in finals)
+
     def _size(self, state: Trained) -> int:
         """About how many bytes it holds, without the rows that all arms share."""
         finals = map(final_step, state.models)
