@@ -16,13 +16,14 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from xgboost import XGBClassifier, XGBRegressor
+from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 from xgboost.callback import LearningRateScheduler
 
-from lastarm import LogUniform, SuccessiveHalving, Uniform, search
+from lastarm import Integer, LogUniform, SuccessiveHalving, Uniform, search
 from lastarm.sklearn import HalvingSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.estimators.live import LIVE, Binned
+from tests.refusals import refused
 
 TWO = make_classification(300, 8, n_informative=5, random_state=0)
 MANY = tuple(part[:400] for part in load_digits(return_X_y=True))
@@ -42,6 +43,10 @@ LIGHTGBM: dict[str, tuple[dict[str, Any], bool]] = {
     "extra trees": ({"extra_trees": True}, True),
     "dart": ({"boosting_type": "dart", "drop_rate": 0.5}, True),
     "random forest": ({"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, True),
+    "random forest by another name": (
+        {"boosting": "random_forest", "subsample": 0.5, "subsample_freq": 1},
+        True,
+    ),
     "goss": ({"data_sample_strategy": "goss", "learning_rate": 0.5}, True),
 }
 XGBOOST: dict[str, tuple[dict[str, Any], bool]] = {
@@ -117,6 +122,29 @@ def test_an_arm_has_the_trees_of_one_fit(
     assert predicted(copied(state).model, rows[0]) == alone
     assert state.model.n_estimators == 6
     assert trainer.version == (2 if draws else 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [(XGBRFClassifier, TWO), (XGBRFClassifier, MANY), (XGBRFRegressor, NUMBERS)]
+)
+def test_a_forest_of_xgboost_is_one_round_of_parallel_trees(kind: Any, rows: Any) -> None:
+    weights = np.random.default_rng(0).random(len(rows[1]))
+    trainer, config = Estimator(kind(**XGB), *rows, sample_weight=weights), {"subsample": 0.6}
+    state = trainer.start(config, 7)
+    for upto in (2, 3, 6):
+        state = trainer.train(state, upto - state.pulls)
+        assert predicted(state.model, rows[0]) == predicted(
+            in_one_go(trainer, upto, 7, config), rows[0]
+        )
+        assert booster(state.model).num_boosted_rounds() == 1
+        classes = 10 if rows is MANY else 1
+        assert len(booster(state.model).get_dump()) == upto * classes
+    assert trainer.restarts
+    assert trainer.version == 2
+    assert not trainer.boosts
+    space = {"num_parallel_tree": Integer(1, 9)}
+    with refused("num_parallel_tree"):
+        search(trainer, space, policy=SuccessiveHalving(4, 40))
 
 
 @pytest.mark.parametrize("kind", [LGBMClassifier, XGBClassifier])

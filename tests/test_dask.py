@@ -46,6 +46,7 @@ from lastarm.runners.remote import sendable
 from lastarm.runners.states import size_of
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
+from lastarm.testing.runners import Rooted as OnlyThere
 from lastarm.trainers import Config
 from tests.refusals import refused, warned
 from tests.test_causes import raised_there
@@ -597,6 +598,46 @@ def test_states_that_are_on_the_disk_take_no_more_memory_than_is_said(
     assert found.digest == search(Heavy(), space, policy=policy).digest
     assert found.spent.repeated == 0
     assert most == 2  # of a little more than a megabyte
+
+
+class Planted(Slow, OnlyThere):
+    """Says how large its states are; their copies are of no use."""
+
+    def size(self, state: list[Any]) -> int:
+        return 1000
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["in memory", "with checkpoints"])
+def test_states_whose_copies_do_not_continue_take_no_more_memory_than_is_said(
+    both: Client, tmp_path: Path, journal: bool
+) -> None:
+    serial = search(Drifting(), LIMITS, policy=HALVING)
+    made: list[Dask] = []
+    most = [0, 0]
+
+    def runner(arms: Arms) -> Dask:
+        made.append(Dask(arms, client=both))
+        return made[-1]
+
+    def look(_: Event) -> None:
+        most[len(made) - 1] = max(most[len(made) - 1], len(made[-1]._homes._homes))
+
+    # Of 12 arms, the 6 that go on are kept; then, fewer than go on.
+    for case, memory in enumerate((6_500, 2_500)):
+        notes = tmp_path / f"notes {case}"
+        found = search(
+            Planted(notes),
+            LIMITS,
+            policy=HALVING,
+            runner=runner,
+            journal=tmp_path / f"journal {case}" if journal else None,
+            checkpoints=Checkpoints(memory=memory),
+            on_event=look,
+        )
+        assert found.digest == serial.digest
+        assert len(notes.read_text()) == found.spent.pulls + found.spent.repeated
+        assert (found.spent.repeated > 0) == (case == 1)
+    assert most == [6, 2]
 
 
 def test_what_a_worker_told_before_it_was_gone_counts(

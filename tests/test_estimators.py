@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 from xgboost.callback import EarlyStopping
 
-from lastarm import Configs, Integer, LogUniform, SuccessiveHalving, search
+from lastarm import Configs, HorizonHalving, Integer, LogUniform, SuccessiveHalving, search
 from lastarm.errors import (
     EarlyStoppingOff,
     InvalidArgument,
@@ -752,6 +753,34 @@ def test_a_level_of_a_solver_that_cannot_be_continued_is_one_fit() -> None:
             plain = LogisticRegression(C=C, max_iter=80).fit(X[train], y[train])
         assert np.array_equal(plain.coef_, state.model.coef_)
         assert state.model.max_iter == 100
+
+
+def test_a_solver_that_has_come_to_its_end_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fits, fit = [0], LogisticRegression.fit
+
+    def counted(self: Any, *rows: Any, **params: Any) -> Any:
+        fits[0] += 1
+        return fit(self, *rows, **params)
+
+    found = partial(
+        search,
+        space={"C": [1e-6, 1e-5, 1e-4, 1.0]},
+        policy=HorizonHalving(arms=4, budget=300, max_pulls=100, restarts=True),
+    )
+    with monkeypatch.context() as counting:
+        counting.setattr(LogisticRegression, "fit", counted)
+        again = found(Estimator(LogisticRegression(), X, y))
+        few, fits[0] = fits[0], 0
+        counting.delattr(Estimator, "finished")
+        anew = found(Estimator(LogisticRegression(), X, y))
+    assert few < fits[0] == anew.spent.observations
+    assert again.digest == anew.digest
+    assert replace(again.spent, train_seconds=0.0, loss_seconds=0.0) == replace(
+        anew.spent, train_seconds=0.0, loss_seconds=0.0
+    )
+    assert pickle.dumps(again.state) == pickle.dumps(anew.state)
 
 
 def test_a_journal_of_arms_that_were_continued_is_refused_by_name(

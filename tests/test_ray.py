@@ -30,7 +30,7 @@ from lastarm.runners.ray import Ray
 from lastarm.runners.ray.cluster import ClusterWatch, LocalRay, room
 from lastarm.runners.remote import Kit
 from lastarm.testing import runner_checks
-from lastarm.testing.runners import CheckRunner, Drifting
+from lastarm.testing.runners import CheckRunner, Drifting, Rooted
 from lastarm.trainers import Config
 from tests.eventually import eventually
 from tests.refusals import refused, warned
@@ -344,6 +344,23 @@ def test_what_an_actor_has_no_memory_for_comes_back_from_the_object_store() -> N
     assert result.digest == found(Drifting()).digest
     assert result.spent.repeated == 0
     assert max(held) == 3, "two, and the one that is looked at"
+
+
+class Planted(Rooted):
+    """Says how large its states are; their copies are of no use."""
+
+    def size(self, state: list[Any]) -> int:
+        return 1000
+
+
+def test_what_cannot_come_back_is_trained_again_as_far_as_memory_goes() -> None:
+    found = partial(search, space=LIMITS, policy=HALVING)
+    alone, repeated = found(Drifting()), []
+    for each in (8_500, 1_500):  # an actor has memory for the 8 that go on; then, for one
+        result = found(Planted(), runner=TWO, checkpoints=Checkpoints(memory=2 * each))
+        assert result.digest == alone.digest
+        repeated.append(result.spent.repeated)
+    assert repeated[0] == 0 < repeated[1]
 
 
 def test_copies_of_what_is_saved_are_held_only_while_there_is_memory(tmp_path: Path) -> None:

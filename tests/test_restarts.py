@@ -374,6 +374,36 @@ def test_what_is_trained_is_what_is_booked(tmp_path: Path, way: str) -> None:
         assert sum(rung.pulls for rung in Survivors(events).rungs) == result.spent.pulls
 
 
+class Settling(OneGo):
+    """Some arms settle at level 9."""
+
+    def loss(self, state: tuple[float, int]) -> float:
+        return super().loss((state[0], min(9, state[1])) if state[0] < 0.5 else state)
+
+
+class Settled(Settling):
+    """They also say so."""
+
+    def train(self, state: tuple[float, int], pulls: int) -> tuple[float, int]:
+        return state if self.finished(state) else super().train(state, pulls)
+
+    def finished(self, state: tuple[float, int]) -> bool:
+        return state[0] < 0.5 and state[1] >= 9
+
+
+@pytest.mark.parametrize("runner", ["serial", "processes"])
+def test_a_state_that_no_pull_would_change_is_used_again_at_the_same_price(
+    tmp_path: Path, runner: str
+) -> None:
+    found = partial(search, space=SPACE, arms=8, budget=240)
+    anew, again = Settling(tmp_path / "anew"), Settled(tmp_path / "again")
+    plain, result = found(anew), found(again, runner=runner)
+    assert result.digest == plain.digest
+    assert result.spent.pulls == plain.spent.pulls == anew.trained
+    assert result.spent.repeated == plain.spent.repeated == 0
+    assert again.trained < anew.trained or runner == "processes"
+
+
 def test_wrapped_trainers_restart_as_well(tmp_path: Path) -> None:
     trainer = OneGo(tmp_path)
 

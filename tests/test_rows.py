@@ -1,6 +1,7 @@
 """Estimators that have no steps: each level is a fit of its own, to more of the rows."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 from lastarm import Configs, HorizonHalving, LogUniform, SuccessiveHalving, search
+from lastarm.cli import main
 from lastarm.errors import FittedByRows, OtherSearch, UnknownArgument
 from lastarm.sklearn import HalvingSearch
 from lastarm.testing import trainer_checks
@@ -234,6 +236,22 @@ def test_what_cannot_be_is_refused() -> None:
         search(by_rows(SVC()), space, policy=SuccessiveHalving(arms=2, budget=400))
     with refused("max_pulls", 101):
         HalvingSearch(SVC(), space, resource="rows", max_pulls=101).fit(X, y)
+
+
+def test_what_a_pull_is_stands_wherever_pulls_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, journal = "A pull is 1 % of the rows.", tmp_path / "j.jsonl"
+    for trainer, resource in ((by_rows(SVC()), "rows"), (Estimator(SGDClassifier(), X, y), "")):
+        for kept in (journal, None):
+            result = search(trainer, Configs([{}]), arms=1, budget=2, journal=kept, fresh=True)
+            page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
+            for shown in (str(result), page):
+                assert (said in shown) == bool(resource)
+            assert result.resource == resource
+        with pytest.raises(SystemExit):
+            main(["show", str(journal)])
+        assert (said in capsys.readouterr().out) == bool(resource)
 
 
 def test_a_class_without_rows_or_too_few_rows_are_the_failure_of_an_arm() -> None:

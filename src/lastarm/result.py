@@ -25,6 +25,7 @@ from lastarm.policy import lowest
 from lastarm.texts import clean, counted, printable, short
 from lastarm.trainers import Config, Maximized, arm_seed
 from lastarm.trainers.metric import LOSS, Metric
+from lastarm.trainers.protocol import known_resource
 
 if TYPE_CHECKING:
     from lastarm.report.figures.plots import Plots
@@ -115,6 +116,8 @@ class Result:
     """What the configs were drawn from, as a journal describes it."""
     metric: Metric = field(repr=False, default=LOSS)
     """What people read in place of a loss: its name, and whether higher is better."""
+    resource: str = field(repr=False, default="")
+    """What pulls are parts of, if they are no steps: of "rows", a pull is 1 %."""
     state: Any = field(repr=False, default=None)
     """The trained state of the recommended arm, or None where it is not at hand."""
     winner: Winner | None = field(repr=False, compare=False, default=None)
@@ -183,6 +186,7 @@ class Result:
             policy=opened.policy,
             space=opened.space,
             metric=metric_of(opened),
+            resource=known_resource(opened.trainer.get("resource")),
             journal=journal,
         )
 
@@ -385,8 +389,9 @@ class Result:
         return self.metric.without_itself(told, loss) if told else {}
 
     def remarks(self) -> list[str]:
-        """Where code changed, nothing was trained, or more budget led to nothing or to worse."""
-        said = [
+        """What to know: pulls that are no steps, code that changed, budget that was of no use."""
+        said = ["A pull is 1 % of the rows."] if self.resource == "rows" else []
+        said += [
             f"From event {change.event:,} of the journal on, after "
             f"{counted(change.pulls, 'pull')}, the code was different: "
             f"{clean(listed(list(change.names)))}. The losses before that are of the earlier code."

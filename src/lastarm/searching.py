@@ -68,6 +68,7 @@ from lastarm.trainers import (
     loss_in,
 )
 from lastarm.trainers.metric import LOSS, UNNAMED, Metric
+from lastarm.trainers.protocol import known_resource
 from lastarm.trainers.source_code import users_line
 
 
@@ -347,6 +348,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         policy=described_policy(policy, prepared.recommend, prepared.sampler),
         space=domains(prepared.space),
         metric=prepared.metric,
+        resource=known_resource(getattr(trainer, "resource", None)),
         state=unwrapped(trainer, state),
         winner=Winner.of(trainer, state, prepared.seed, found) if found else None,
         stopped_by=_stopped_by(policy, begun.stop),

@@ -7,7 +7,7 @@ import os
 import pickle
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -154,27 +154,22 @@ class StateFolder:
 
     def _pickle(self, state: Any, out: IO[bytes]) -> Saved | None:
         """Write arrays and the like as they are in memory, after the pickle of the rest."""
-        # By reference where that works, so that a script that is run again finds its own classes;
-        # by value where a class has no name that another process could find.
-        for dumps in (pickle.dumps, cloudpickle.dumps):
-            buffers: list[pickle.PickleBuffer] = []
-            try:
-                rest = dumps(state, protocol=5, buffer_callback=buffers.append)
-                arrays = [buffer.raw() for buffer in buffers]
-            except OSError:
-                raise
-            except Exception as error:
-                self.refusal = f"{type(error).__name__}: {error}"[:500]
-                continue
-            head = pickle.dumps((len(rest), [(a.nbytes, a.readonly) for a in arrays]))
-            digest = hashlib.sha256()
-            for part in (head, rest, *arrays):
-                if self.durable:
-                    digest.update(part)
-                out.write(part)
-            out.flush()
-            return Saved(digest.hexdigest() if self.durable else "", out.tell())
-        return None
+        try:
+            rest, arrays = pickled(state, apart=True)
+        except OSError:
+            raise
+        except Exception as error:
+            self.refusal = f"{type(error).__name__}: {error}"[:500]
+            return None
+        head = pickle.dumps((len(rest), [(a.nbytes, a.readonly) for a in arrays]))
+        digest = hashlib.sha256()
+        parts: list[bytes | memoryview] = [head, rest, *arrays]
+        for part in parts:
+            if self.durable:
+                digest.update(part)
+            out.write(part)
+        out.flush()
+        return Saved(digest.hexdigest() if self.durable else "", out.tell())
 
     def _digest(self, file: BufferedReader) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest() if self.durable else ""
@@ -223,6 +218,29 @@ class StateFolder:
                 if name not in names and _OF_A_STATE.fullmatch(name):
                     with suppress(OSError):
                         folder.unlink(name)
+
+
+def pickled(state: Any, *, apart: bool = False) -> tuple[bytes, list[memoryview]]:
+    """A pickle, and its arrays as they are in memory if they are to be `apart`.
+
+    Classes are in it by reference where that works, so that a script that is run again finds its
+    own; by value where a class has no name that another process could find. If neither works, the
+    error is raised.
+    """
+    try:
+        return _pickled_by(pickle.dumps, state, apart)
+    except OSError:  # in reading the state, which would not be another
+        raise
+    except Exception:
+        return _pickled_by(cloudpickle.dumps, state, apart)
+
+
+def _pickled_by(
+    dumps: Callable[..., bytes], state: Any, apart: bool
+) -> tuple[bytes, list[memoryview]]:
+    buffers: list[pickle.PickleBuffer] = []
+    rest = dumps(state, protocol=5, buffer_callback=buffers.append if apart else None)
+    return bytes(rest), [buffer.raw() for buffer in buffers]
 
 
 def _written(file: Path) -> Path:

@@ -41,6 +41,7 @@ class Report(NamedTuple):
     level: int = 0  # of the state that it keeps; 0 if it keeps none
     movable: bool = True  # whether a copy of that state can go to another process
     continues: bool = True  # whether it could be trained further there
+    size: int = 0  # about how many bytes it holds, where that is asked
     let_go: tuple[int, ...] = ()  # arms whose states left its memory to make room
     resident: int = 0  # bytes that the worker uses
     aside: Aside = Aside()  # what else there is to say

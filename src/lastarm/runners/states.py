@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import pickle
 import sys
 from array import array
 from contextlib import suppress
@@ -11,16 +10,18 @@ from math import inf, isfinite
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import cloudpickle
-
 from lastarm.checkpoints import StateFolder
+from lastarm.checkpoints.folder import pickled
 from lastarm.columns import reserve
 from lastarm.errors import CheckpointLost
 from lastarm.events import Pull, Saved
-from lastarm.trainers import continues
+from lastarm.trainers import continues, finished
 
 if sys.platform != "win32":
     import resource
+
+
+SELDOM = 0.05  # seconds, in which no process fills a memory
 
 
 class Held(NamedTuple):
@@ -74,6 +75,7 @@ class States:
         self._ranked = False  # whether all that is held is in it
         self._sizes, self._measured = array("q"), array("q")  # by arm: bytes, and at which level
         self._moved: dict[int, tuple[int, Saved]] = {}  # arm → what memory had no room for
+        self._asked = -inf  # when it was last asked how much this process takes
         self._measures = False  # whether states are pickled to learn how large they are
         self._in_memory = self._on_disk = 0
         self.moves, self.move_seconds = 0, 0.0
@@ -87,12 +89,15 @@ class States:
 
         It is taken out, so that a state which a failed pull left half changed is never used again.
         `known` is the arm's furthest checkpoint. For a trainer that `restarts`, only a state at
-        the level of the pull is of use, as one that a failed look has left.
+        the level of the pull is of use, as one that a failed look has left, or one that more pulls
+        would not change.
         """
         self.moves, self.move_seconds = 0, 0.0
         self.let_go = []
         held = self._let_go(pull.arm)
-        least = pull.upto if restarts else 1
+        least = 1
+        if restarts and not (held and finished(self._trainer, held.state)):
+            least = pull.upto
         # Another worker may have gone further with this arm since.
         if held and max(least, known[0] if known else 0) <= held.level <= pull.upto:
             return held.state, held.level
@@ -166,8 +171,12 @@ class States:
         """
         if self._folder is None or self._always or self._memory == inf:
             return False
-        if not self._measures and most_resident() >= self._memory:
-            self._measures = True
+        now = perf_counter()
+        # Where the system is slow to say, asking takes longer than a small pull.
+        if not self._measures and now >= self._asked + SELDOM:
+            self._asked, self._measures = now, most_resident() >= self._memory
+            if not self._measures:
+                return False
             for arm, held in self._held.items():
                 size = size_of(held.state)
                 self._measure(Pull(arm, held.level), size)
@@ -250,24 +259,20 @@ def most_resident() -> float:
 
 def size_of(state: Any) -> int:
     """About how many bytes it holds, without copying its arrays; 0 if it cannot be written."""
-    buffers: list[pickle.PickleBuffer] = []
-    rest = packed(state, buffers)
-    return len(rest) + sum(buffer.raw().nbytes for buffer in buffers) if rest else 0
+    rest, arrays = _pickled(state, apart=True)
+    return len(rest) + sum(array.nbytes for array in arrays)
 
 
-def packed(state: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes | None:
-    """A pickle, whose arrays are in it or in `buffers`; None if the state cannot be pickled.
+def packed(state: Any) -> bytes | None:
+    """A pickle that can be sent, with its arrays; None if the state cannot be pickled."""
+    return _pickled(state)[0] or None
 
-    Its classes are there by reference, or by value where that does not work: see StateFolder.
-    """
-    for dumps in (pickle.dumps, cloudpickle.dumps):
-        try:
-            if buffers is None:
-                return bytes(dumps(state, protocol=5))
-            buffers.clear()
-            return bytes(dumps(state, protocol=5, buffer_callback=buffers.append))
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            continue
-    return None
+
+def _pickled(state: Any, *, apart: bool = False) -> tuple[bytes, list[memoryview]]:
+    """The same as `pickled`, but empty if the state cannot be pickled, whatever that raises."""
+    try:
+        return pickled(state, apart=apart)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return b"", []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lastarm.trainers.losses import as_loss, loss_in, observation
     from lastarm.trainers.maximized import Maximized
     from lastarm.trainers.programs import Program
-    from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues
+    from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues, finished
     from lastarm.trainers.recorded import RecordedCurves
     from lastarm.trainers.stochastic import RunningMean, RunningMinimum
 
@@ -35,6 +35,7 @@ __all__ = [
     "as_loss",
     "as_trainer",
     "continues",
+    "finished",
     "loss_in",
     "observation",
 ]
@@ -48,7 +49,7 @@ __getattr__ = later(
         "losses": "as_loss loss_in observation",
         "maximized": "Maximized",
         "programs": "Program",
-        "protocol": "Config Trainer arm_seed continues",
+        "protocol": "Config Trainer arm_seed continues finished",
         "recorded": "RecordedCurves",
         "stochastic": "RunningMean RunningMinimum",
     },

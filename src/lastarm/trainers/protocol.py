@@ -40,12 +40,17 @@ class Trainer(Protocol[State]):
       a state that has had a pulls, `train` trains a + pulls in one go. Bringing an arm to b pulls
       then costs b pulls of the budget, whatever it had before. A search asks for each level by
       `start` and `train(state, b)`.
+    - `finished(state) → bool`: whether more pulls would change nothing, as when a solver has come
+      to its end. Where arms restart, such a state is used at higher levels, too, as long as it is
+      in memory. `train` gets it, and returns it as it is. The price of a level stays.
     - `max_pulls`, a whole number: an arm can use no more pulls. A search gives it no more.
     - `expect(settings)`: called before a search with the values of each parameter (all that are
       listed, one of a range), for a trainer that depends on them.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.
+    - `resource`: what pulls are parts of, if they are no steps. Of "rows", a pull is 1 %, and
+      people are told so. To be told of a journal, too, it has to be in the fingerprint.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 
@@ -62,6 +67,16 @@ class Trainer(Protocol[State]):
 def continues(trainer: Any, state: Any) -> bool:
     """Whether a saved copy of this state can be trained further."""
     return not hasattr(trainer, "continues") or bool(trainer.continues(state))
+
+
+def finished(trainer: Any, state: Any) -> bool:
+    """Whether more pulls would change nothing."""
+    return hasattr(trainer, "finished") and bool(trainer.finished(state))
+
+
+def known_resource(given: Any) -> str:
+    """What pulls are parts of, as a trainer or its journal says; "" if they are steps."""
+    return given if isinstance(given, str) else ""
 
 
 def arm_seed(seed: int, arm: int) -> int:

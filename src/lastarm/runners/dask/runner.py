@@ -51,6 +51,8 @@ class Home(NamedTuple):
     movable: bool  # whether it can be copied
     continues: bool  # whether a copy can be trained further
     on_disk: int  # the size of its checkpoint, 0 if there is none to train further from
+    size: int  # about how many bytes it holds there
+    loss: float  # inf, if it is not known
 
     @property
     def bound(self) -> bool:
@@ -59,13 +61,19 @@ class Home(NamedTuple):
 
 
 class Homes:
-    """The homes of arms. States that are also on the disk take at most `memory` bytes."""
+    """The homes of arms, in `memory` bytes, as far as the states there can be had again.
+
+    States that are on the disk, too, make room first, the oldest before others. Then come those
+    whose copies do not continue. Their arms are trained again from zero, so the one that is
+    furthest behind is the first, and of these the one with the highest loss, as in `States`.
+    """
 
     def __init__(self, memory: float) -> None:
         self._memory = memory
         self._homes: dict[int, Home] = {}
         self._on_disk: dict[int, int] = {}  # arm → size, the one that came last is the last
-        self._size = 0  # of those
+        self._from_zero: dict[int, int] = {}  # arm → size, if it would have to begin there
+        self._size = 0  # of all of these
 
     def of(self, arm: int, workers: Workers) -> Home | None:
         """The home of an arm, if its state is still there."""
@@ -81,19 +89,28 @@ class Homes:
         return home
 
     def put(self, arm: int, home: Home) -> None:
-        """An arm's state is there now; the oldest that are also on the disk make room for it."""
+        """An arm's state is there now, and others make room for it."""
         self.pop(arm)
         self._homes[arm] = home
         if home.on_disk:
             self._on_disk[arm] = home.on_disk
-            self._size += home.on_disk
-            while self._size > self._memory:
+        elif not home.continues:
+            self._from_zero[arm] = home.size
+        self._size += self._on_disk.get(arm, 0) + self._from_zero.get(arm, 0)
+        while self._size > self._memory:
+            if self._on_disk:
                 self.pop(next(iter(self._on_disk)))
+            else:
+                self.pop(min(self._from_zero, key=self._behind))
 
     def pop(self, arm: int) -> Home | None:
         """Forget the home of an arm; Dask releases a state that no future refers to."""
-        self._size -= self._on_disk.pop(arm, 0)
+        self._size -= self._on_disk.pop(arm, 0) + self._from_zero.pop(arm, 0)
         return self._homes.pop(arm, None)
+
+    def _behind(self, arm: int) -> tuple[int, float, int]:
+        home = self._homes[arm]
+        return home.level, -home.loss, -arm
 
 
 @dataclass
@@ -309,7 +326,7 @@ class Dask:
             flight.since = monotonic()
             return []
         self._leave(key)
-        told, level, movable, continues, *_ = report
+        told, level = report.told, report.level
         self.asides.take(told, report.aside)
         if flight.home:  # Dask does not say how long it took to move the state
             told = told._replace(work=told.work._replace(moves=1))
@@ -317,11 +334,20 @@ class Dask:
         if level:
             state = compat.left_value(self._client, flight.state)
             saved = told.saved if isinstance(told, Loss) else None
-            on_disk = saved.size if saved and saved.continues else 0
-            home = Home(state, level, flight.worker, movable, continues, on_disk)
+            loss = told.value if isinstance(told, Loss) else math.inf
+            home = Home(
+                state,
+                level,
+                flight.worker,
+                report.movable,
+                report.continues,
+                on_disk=saved.size if saved and saved.continues else 0,
+                size=report.size,
+                loss=loss if math.isfinite(loss) else math.inf,
+            )
             self._homes.put(arm, home)
         self._short = told.work.train_seconds + told.work.loss_seconds < SHORT
-        if self._folder_seen and movable and isinstance(told, Loss) and not told.saved:
+        if self._folder_seen and report.movable and isinstance(told, Loss) and not told.saved:
             self._folder_seen = False
             self._kit.warn_of_unseen_folder()
         return [told]

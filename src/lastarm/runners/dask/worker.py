@@ -136,7 +136,7 @@ def perform(
         size = held.size or sizeof(held.state)
         boxed = Boxed(held.state, size, loaded.script, continues=held.continues)
         compat.leave(worker, errand.state, boxed, errand.client)
-        report = Report(told, held.level, bool(movable), held.continues, aside=aside)
+        report = Report(told, held.level, bool(movable), held.continues, size, aside=aside)
     worker.log_event(kit.identity, pickle.dumps((errand.key, report)))
 
 

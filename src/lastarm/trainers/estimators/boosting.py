@@ -3,7 +3,8 @@
 Rows are binned once for all arms, a pull adds trees to a live booster, and a look uses the scores
 that it keeps: see `live.py`. A booster that was loaded and draws nothing continues on these rows.
 One that draws rows or features is grown again from its first tree, because a saved model does not
-say what would have been drawn next. With settings that are not known here, `fit` continues from
+say what would have been drawn next. A random forest of XGBoost is one round of trees side by side,
+so each level has a forest of its own. With settings that are not known here, `fit` continues from
 the model's own booster instead, and looks at all rows in every call.
 
 The packages are told by name, so that neither need be installed.
@@ -30,9 +31,12 @@ STOPPING_ROUNDS = (
     "early_stopping",
     "n_iter_no_change",
 )
+# The names of what kind a booster is. Some are LightGBM's own, which its wrapper passes on.
+KINDS = ("booster", "boosting_type", "boosting", "boost")
+FORESTS = ("rf", "random_forest")
 # Settings by which a booster may draw rows or features, and the values with which it does not.
 NOT_DRAWING: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("booster", "boosting_type"), (None, "gbtree", "gbdt")),
+    **dict.fromkeys(KINDS, (None, "gbtree", "gbdt")),
     **dict.fromkeys(("subsample", "num_parallel_tree", "sampling_method"), (None, 1)),
     **{f"colsample_{of}": (None, 1) for of in ("bytree", "bylevel", "bynode")},
     "callbacks": (None,),  # which may do anything
@@ -50,6 +54,7 @@ NEVER_DRAWING = (
     *STOPPING_ROUNDS,
 )
 DRAWING = (
+    *KINDS,
     *("bagging_fraction", "bagging_freq", "bagging_seed", "feature_fraction", "extra_trees"),
     *("feature_fraction_bynode", "feature_fraction_seed", "extra_seed", "data_sample_strategy"),
     *("pos_bagging_fraction", "neg_bagging_fraction", "top_rate", "other_rate", "drop_rate"),
@@ -122,6 +127,13 @@ def _trees_by_fit(
         before = {library.continued_by: _engine(library).booster(model)} if pull else {}
         model.fit(lesson.X, lesson.y, **lesson.params, **before)
     model.set_params(n_estimators=upto * lesson.steps)
+
+
+def _parallel_trees(model: Any, lesson: Lesson, done: int, upto: int, random: Randomness) -> None:
+    """All trees of a forest of XGBoost, anew: their leaves are shares of the one round."""
+    random.of(0)
+    model.n_estimators = upto * lesson.steps
+    model.fit(lesson.X, lesson.y, **lesson.params)
 
 
 def _engine(library: Library) -> Engine:
@@ -205,8 +217,7 @@ def _judged(library: Library, model: Any, X: Any) -> Any:
     """The model as scorers see it: a live booster has kept its predictions for VAL."""
     engine = _engine(library)
     # Trees that are weighed anew leave other last bits in scores that are kept.
-    ways = [getattr(model, name, None) for name in ("booster", "boosting_type")]
-    anew = "dart" in ways or "rf" in ways
+    anew = "dart" in _kinds(model) or _is_forest(model)
     return model if anew or engine.booster(model) not in LIVE else engine.judged(model, X)
 
 
@@ -214,6 +225,16 @@ def _size(library: Library, model: Any) -> int:
     """About how many bytes a booster holds; of one that is not live, those of the model."""
     engine = _engine(library)
     return engine.size(model) if engine.booster(model) in LIVE else len(pickle.dumps(model))
+
+
+def _kinds(model: Any) -> list[Any]:
+    """What kind of booster it is, by whichever name that was given."""
+    return [getattr(model, name) for name in KINDS if getattr(model, name, None) is not None]
+
+
+def _is_forest(model: Any) -> bool:
+    """Whether LightGBM grows its trees side by side, each as the only one."""
+    return not set(FORESTS).isdisjoint(_kinds(model))
 
 
 def _trained_otherwise_before(
@@ -244,11 +265,11 @@ def _continues(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     return not (_lives(library, model, params) and _draws(model))
 
 
-def _settle(library: Library, model: Any) -> None:
+def _end_training(library: Library, model: Any) -> None:
     """Let a live booster become a plain model."""
     engine = _engine(library)
     if engine.booster(model) in LIVE:
-        engine.settle(model)
+        engine.end_training(model)
 
 
 def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
@@ -286,7 +307,7 @@ def _family(library: Library, **others: Any) -> Family:
         judged=partial(_judged, library),
         continues=partial(_continues, library),
         size=partial(_size, library),
-        settle=partial(_settle, library),
+        end_training=partial(_end_training, library),
         trained_otherwise_before=partial(_trained_otherwise_before, library),
         described=partial(_described, library),
         **others,
@@ -295,9 +316,21 @@ def _family(library: Library, **others: Any) -> Family:
 
 LIGHTGBM = _family(
     LIGHTGBM_LIBRARY,
-    boosts=lambda model: getattr(model, "boosting_type", None) != "rf",
+    boosts=lambda model: not _is_forest(model),
     # Scores to begin with are replaced by those of the trees that a model continues from.
     own_params=("init_model", "init_score"),
     threads="n_jobs",  # left out, it asks for as many as there are cores
 )
 XGBOOST = _family(XGBOOST_LIBRARY, boosts=lambda _: True, own_params=("xgb_model",))
+# A forest is one round of trees side by side, so no further tree can be added.
+XGBOOST_FORESTS = Family(
+    lambda model: any(
+        _is_a(f"xgboost.XGBRF{kind}", model) for kind in ("Classifier", "Regressor")
+    ),
+    _parallel_trees,
+    counted=(*COUNTED, "num_parallel_tree"),
+    not_stopping=_not_stopping,
+    boosts=lambda _: False,
+    own_params=("xgb_model",),
+    restarts=lambda _: True,
+)

@@ -45,6 +45,7 @@ from lastarm.trainers.splits import split as draw
 
 FAMILIES = (  # the first that accepts an estimator trains it
     boosting.LIGHTGBM,
+    boosting.XGBOOST_FORESTS,
     boosting.XGBOOST,
     catboost.CATBOOST,
     networks.NETWORKS,
@@ -358,6 +359,11 @@ class Estimator(OnlyKnown):
         finals = map(final_step, state.models)
         return all(self._family(one).continues(one, self._fit_params[1]) for one in finals)
 
+    def finished(self, state: Trained) -> bool:
+        """Whether more pulls would change nothing."""
+        steps, finals = state.pulls * self.pulls_per_step, map(final_step, state.models)
+        return all(self._family(one).finished(one, steps) for one in finals)
+
     def _size(self, state: Trained) -> int:
         """About how many bytes it holds, without the rows that all arms share."""
         finals = map(final_step, state.models)
@@ -383,7 +389,7 @@ class Estimator(OnlyKnown):
                 return model
             model, lesson = self.begun_on_all_rows(config, seed)
             self._further(final_step(model), lesson, 0, pulls, seed)
-            self._family(final_step(model)).settle(final_step(model))
+            self._family(final_step(model)).end_training(final_step(model))
         return model
 
     def begun_on_all_rows(self, config: Config, seed: int) -> tuple[Any, Lesson]:

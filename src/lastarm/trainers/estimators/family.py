@@ -92,12 +92,13 @@ class Family(NamedTuple):
       scores that it has kept.
     - `continues(model, params)`: whether a saved copy can be trained further. If not, `further`
       trains it again from zero.
+    - `finished(model, steps)`: whether a model of so many steps would be the same after more.
     - `size(model)`: about how many bytes it holds while it is trained.
     - `trained_otherwise_before(model, params, tuned, rows)`: whether version 0.1 gave other losses
       for a model with this many rows, if the settings `tuned` are searched over.
     - `described(model, params, shape)`: what decides the losses besides the settings, for the
       fingerprint. The shape is that of TRAIN, or None if transformers decide it.
-    - `settle(model)`: let go of what only training needs.
+    - `end_training(model)`: let go of what only training needs.
     """
 
     accepts: Callable[[Any], bool]
@@ -112,13 +113,14 @@ class Family(NamedTuple):
     continues: Callable[[Any, Mapping[str, Any]], bool] = lambda model, params: True
     size: Callable[[Any], int] | None = None
     restarts: Callable[[Any], bool] = never  # whether each level is trained from zero, in one go
+    finished: Callable[[Any, int], bool] = lambda model, steps: False
     trained_otherwise_before: Callable[[Any, Mapping[str, Any], Collection[str], int], bool] = (
         lambda model, params, tuned, rows: False
     )
     described: Callable[[Any, Mapping[str, Any], tuple[int, int] | None], dict[str, Any]] = (
         lambda model, params, shape: {}
     )
-    settle: Callable[[Any], None] = lambda model: None
+    end_training: Callable[[Any], None] = lambda model: None
 
 
 def cut(X: Any, rows: Any) -> Any:

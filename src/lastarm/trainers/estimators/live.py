@@ -64,7 +64,7 @@ class Engine(Protocol):
     def described(self, model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
         """How rows of this shape are binned and added up, for the fingerprint."""
 
-    def settle(self, model: Any) -> None:
+    def end_training(self, model: Any) -> None:
         """Let go of the rows and of what only training needs."""
 
 

@@ -149,7 +149,7 @@ def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
     return {"bins": given.get("max_bin", 255), "histograms": way}
 
 
-def settle(model: Any) -> None:
+def end_training(model: Any) -> None:
     """Let go of the rows and of what only training needs, as `lightgbm.train` does."""
     live = model.booster_
     del LIVE[live]

@@ -89,7 +89,7 @@ def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
     return {"bins": model.max_bin or 256}
 
 
-def settle(model: Any) -> None:
+def end_training(model: Any) -> None:
     """Let go of the rows and of what only training needs."""
     live = model.get_booster()
     del LIVE[live]

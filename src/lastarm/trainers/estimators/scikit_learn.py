@@ -69,8 +69,8 @@ def _iterations(model: Any, lesson: Lesson, done: int, upto: int, random: Random
     If the solver remembers more than these, it begins anew, and makes all iterations in one go.
     """
     if _restarts(model):
-        if done and np.all(model.n_iter_ < done * lesson.steps):
-            return  # it ended by itself, and would do so again
+        if done and _finished(model, done * lesson.steps):
+            return
         random.of(0)
         with set_meanwhile(model, {"warm_start": False, "max_iter": upto * lesson.steps}):
             model.fit(lesson.X, lesson.y, **lesson.params)
@@ -79,6 +79,11 @@ def _iterations(model: Any, lesson: Lesson, done: int, upto: int, random: Random
         for pull in range(done, upto):
             random.of(pull)
             model.fit(lesson.X, lesson.y, **lesson.params)
+
+
+def _finished(model: Any, steps: int) -> bool:
+    """Whether its solver ended by itself, as it would do again, however many more it may make."""
+    return _restarts(model) and bool(np.all(model.n_iter_ < steps))
 
 
 def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
@@ -128,4 +133,5 @@ ITERATIVE = Family(
     not_stopping=_not_stopping,
     boosts=_boosts,
     restarts=_restarts,
+    finished=_finished,
 )
