@@ -92,7 +92,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "low": st.none() | st.floats(-1e308, 0),
     "high": st.none() | st.floats(1, 1e308),
     "constants": st.sampled_from(["heuristic", "proven"]),
-    "restarts": st.just(False),  # it is the trainer's to say
+    "restarts": st.sampled_from([False, False, True]),  # refused if the trainer goes on
     "of": st.sampled_from(["successive-halving", "successive-rejects", "uniform"]),
 }
 FEW_LOOKS = {"uniform", "successive-halving", "successive-rejects", "hyperband"}
@@ -187,6 +187,12 @@ class Counting:
         return state[0] + 1 / state[1]
 
 
+class Restarting(Counting):
+    """The same, trained from zero at every level."""
+
+    restarts = True
+
+
 OTHERS: dict[str, st.SearchStrategy[Any]] = {
     "seed": LARGE,
     "retries": st.integers(0, 3),
@@ -205,7 +211,7 @@ BAD_LIMITS = [
 ]
 no_paths = bad.filter(lambda value: not isinstance(value, str))  # which would be written to
 PARTS: dict[str, tuple[st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
-    "trainer": (st.just(Made(Counting)), bad),
+    "trainer": (st.sampled_from([Counting, Restarting]).map(Made), bad),
     "policy": (policies(good=True), policies(good=False) | bad),
     "space": (GOOD_SPACES, BAD_SPACES),
     "runner": (GOOD_RUNNERS, BAD_RUNNERS),

@@ -89,8 +89,12 @@ XGBOOST_LIBRARY = Library(
 
 
 def _is_a(name: str, estimator: Any) -> bool:
-    kinds = type(estimator).__mro__
-    return name in {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds}
+    return name in _names_of(type(estimator))
+
+
+@cache
+def _names_of(kind: type) -> Collection[str]:
+    return {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in kind.__mro__}
 
 
 def _trees(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import cache
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ class Randomness:
 
     def __init__(self, estimator: Any, seed: int) -> None:
         self.seed = seed % 2**31  # for a library that has another name for it
-        own = estimator.get_params()
+        own = _all_settings(estimator)
         names = [name for name in own if name.rpartition("__")[2] == "random_state"]
         self._own = [(own.get(name.rpartition("__")[0], estimator), own[name]) for name in names]
         self._seeds = [self.seed if value is None else _number(value) for _, value in self._own]
@@ -52,6 +53,22 @@ class Randomness:
         """Set what the user had set."""
         for estimator, value in self._own:
             estimator.random_state = value
+
+
+def _all_settings(estimator: Any) -> dict[str, Any]:
+    """What `get_params` gives. That asks for the signature of `__init__`, which takes long."""
+    kind: Any = type(estimator)
+    if kind.get_params is BaseEstimator.get_params:
+        own = {name: getattr(estimator, name) for name in _parameters_of(kind)}
+        if not any(hasattr(value, "get_params") for value in own.values()):
+            return own
+    settings: dict[str, Any] = estimator.get_params()
+    return settings
+
+
+@cache
+def _parameters_of(kind: Any) -> tuple[str, ...]:
+    return tuple(kind._get_param_names())
 
 
 def _number(random_state: Any) -> int:
