@@ -148,7 +148,7 @@ def stop_after(losses):
 
     def on_event(event):
         left[0] -= isinstance(event, Loss)
-        if left[0] == 0:
+        if left[0] == 0 and isinstance(event, Loss):
             signal.raise_signal(signal.SIGINT)
 
     return on_event
