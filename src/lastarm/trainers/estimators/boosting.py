@@ -89,11 +89,12 @@ XGBOOST_LIBRARY = Library(
 
 
 def _is_a(name: str, estimator: Any) -> bool:
-    return name in _names_of(type(estimator))
+    kind: Any = type(estimator)
+    return name in _names_of(kind)
 
 
 @cache
-def _names_of(kind: type) -> Collection[str]:
+def _names_of(kind: Any) -> Collection[str]:
     return {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in kind.__mro__}
 
 

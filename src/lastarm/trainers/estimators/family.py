@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache
 from numbers import Integral
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -59,16 +59,16 @@ def _all_settings(estimator: Any) -> dict[str, Any]:
     """What `get_params` gives. That asks for the signature of `__init__`, which takes long."""
     kind: Any = type(estimator)
     if kind.get_params is BaseEstimator.get_params:
-        own = {name: getattr(estimator, name) for name in _parameters_of(kind)}
+        if kind not in _PARAMETERS:
+            _PARAMETERS[kind] = tuple(estimator.get_params(deep=False))
+        own = {name: getattr(estimator, name) for name in _PARAMETERS[kind]}
         if not any(hasattr(value, "get_params") for value in own.values()):
             return own
     settings: dict[str, Any] = estimator.get_params()
     return settings
 
 
-@cache
-def _parameters_of(kind: Any) -> tuple[str, ...]:
-    return tuple(kind._get_param_names())
+_PARAMETERS: WeakKeyDictionary[Any, tuple[str, ...]] = WeakKeyDictionary()  # of a class
 
 
 def _number(random_state: Any) -> int:
