@@ -16,7 +16,7 @@ from faults.reference import GROUPED, Reference
 from lastarm.errors import CheckpointNotWritten, JournalNotWritten
 
 CAUSES = (ENOSPC, EIO)
-MADE_WITH_WORKERS = 150  # calls by the coordinator, at least
+MADE_WITH_WORKERS = 96  # calls by the coordinator, at least: losses may share a sync
 
 
 def refusals(tries: range, folder: Path) -> Figures:
@@ -41,7 +41,7 @@ def refusals(tries: range, folder: Path) -> Figures:
                 refuses = _refuses(point, again=again)
                 ends[refused(reference, cause, refuses, runner=GROUPED)] += 1
         points = ends.total() // (2 * len(CAUSES))
-        for point in filter(tries.__contains__, range(0, MADE_WITH_WORKERS, 10)):
+        for point in filter(tries.__contains__, range(0, MADE_WITH_WORKERS, 6)):
             reference.clear()
             ends[refused(reference, EIO, _refuses(point, again=True), workers=2)] += 1
     return {
