@@ -18,7 +18,16 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
 
 import lastarm
-from lastarm import Checkpoints, LogUniform, Result, SuccessiveHalving, Uniform, load, search
+from lastarm import (
+    Checkpoints,
+    Choice,
+    LogUniform,
+    Result,
+    SuccessiveHalving,
+    Uniform,
+    load,
+    search,
+)
 from lastarm.cli import main
 from lastarm.errors import InvalidArgument, JournalNotRead, StateNotLoaded
 from lastarm.events import Loss
@@ -26,6 +35,7 @@ from lastarm.journal import read
 from lastarm.journal.lock import is_held
 from lastarm.journal.secret import KEY_FILE
 from lastarm.testing.runners import Drifting
+from lastarm.trainers import RecordedCurves
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.programs import ArmFolder
 from tests.refusals import refused, warned
@@ -792,14 +802,19 @@ def test_a_search_that_has_ended_says_how_to_have_its_winner(
     assert "lastarm.load" not in command.answer, "no state was trained"
 
 
-def test_a_winner_whose_file_was_lost_before_the_end_is_there_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tests", [True, False])
+def test_a_winner_whose_file_was_lost_before_the_end_is_there_again(
+    tmp_path: Path, tests: bool
+) -> None:
     """As by a power cut just before a search was closed, since states are not synced by then."""
     journal = tmp_path / "j.jsonl"
 
     def run(on_event: Any = None) -> Any:
         rows = make_classification(200, 8, random_state=0)
-        space = {"alpha": LogUniform(1e-6, 1)}
-        trainer = Estimator(SGDClassifier(), *rows)
+        space: Any = {"alpha": LogUniform(1e-6, 1)}
+        trainer: Any = Estimator(SGDClassifier(), *rows)
+        if not tests:
+            trainer, space = RecordedCurves([[3.0, 2.0], [4.0, 1.0]]), {"row": Choice(0, 1)}
         return search(trainer, space, arms=2, budget=4, journal=journal, on_event=on_event)
 
     left = [2]

@@ -329,7 +329,9 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
             ],
         ) from (asides.cause(raised) if raised else None)
     if found and policy.finished and not ledger.closed:
-        closed, state = _close(trainer, prepared.configs[found.arm], found, state, prepared.seed)
+        lost = state is None and begun.index is not None and begun.index.has(found)
+        config = prepared.configs[found.arm]
+        closed, state = _close(trainer, config, found, state, prepared.seed, lost=lost)
         # With other code than that of the journal, it was tested by other code than it says.
         changed: list[Event] = [begun.changed] if begun.changed and all_was_there else []
         if begun.index:  # a search that is closed has its winner, whatever happens then
@@ -465,21 +467,24 @@ def _stopped_by(policy: Policy, stop: Stop) -> int | Literal["seconds"] | None:
     return stop.signal or ("seconds" if stop() else None)
 
 
-def _close(trainer: Any, config: Config, last: Pull, state: Any, seed: int) -> tuple[Closed, Any]:
-    """Test the recommended arm, once. An error here must not cost the search its answer."""
-    if not hasattr(trainer, "test"):
-        return Closed(last.arm, last.upto), state
-    trained = 0
+def _close(
+    trainer: Any, config: Config, last: Pull, state: Any, seed: int, *, lost: bool
+) -> tuple[Closed, Any]:
+    """Test the recommended arm, once. An error here must not cost the search its answer.
+
+    If its state was `lost`, it is trained again, also where nothing is tested.
+    """
+    tests = hasattr(trainer, "test")
+    trained, test_loss = 0, None
     try:
         with ThisProcess():
-            if state is None:  # lost in a crash, or with a worker
+            if state is None and (tests or lost):  # lost in a crash, or with a worker
                 trained = last.upto
                 state = trainer.train(trainer.start(config, arm_seed(seed, last.arm)), trained)
-            test_loss = trainer.test(state)
-            test_loss = None if test_loss is None else loss_in(test_loss)
+            tested = trainer.test(state) if tests else None
+            test_loss = None if tested is None else loss_in(tested)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         warnings.warn(NoTestLoss(masked_text(said(error))), stacklevel=5)
-        test_loss = None
     return Closed(last.arm, last.upto, test_loss, trained), state

@@ -156,13 +156,17 @@ class Index:
                 return self.folder.load(pull, entry[1])
         return None
 
+    def has(self, pull: Pull) -> bool:
+        """Whether a state of an arm at a level was saved, and is still wanted."""
+        return pull.upto in self._saved.get(pull.arm, {})
+
     def settle(self, pull: Pull, trained_again: Any = None) -> None:
         """Return when the state of an arm at a level would survive a power cut, if it is there.
 
         If its file was lost, and it was therefore `trained_again`, it is written once more. It is
         loaded later only if that gives the bytes that the journal knows.
         """
-        if pull.upto not in self._saved.get(pull.arm, {}) or not self.folder.durable:
+        if not self.has(pull) or not self.folder.durable:
             return
         if trained_again is not None:
             self.folder.write(pull, trained_again)
