@@ -101,7 +101,7 @@ def naive(
             half = math.ceil(n / 2)
             healthy = healthy[:half] + sorted(
                 healthy[half:],
-                key=lambda i: (expected(*looks[i][-2:], before, R, M), seen[i], i),
+                key=lambda i: (expected(looks[i][-2], looks[i][-1], before, R, M), seen[i], i),
             )
         S = sorted(healthy[:n])
         if len(S) == 1:
@@ -109,7 +109,7 @@ def naive(
 
 
 def expected(earlier: float, now: float, before: int, R: int, M: int) -> float:
-    """Half the loss at the horizon, of a curve that falls as much whenever pulls are multiplied."""
+    """Half the loss at the horizon, if it falls as much whenever pulls are multiplied."""
     return now / 2 - max(0.0, earlier / 2 - now / 2) * (math.log(M / R) / math.log(R / before))
 
 
@@ -124,7 +124,7 @@ def naive_agreement(looks: list[list[float]]) -> int:
     falls = [[(a - b, i) for i, (a, b, _) in enumerate(looks)]]
     falls += [[(b - c, i) for i, (_, b, c) in enumerate(looks)]]
     ranks = [[sum(other < fall for other in row) for fall in row] for row in falls]
-    return m**3 - m - 6 * sum((one - two) ** 2 for one, two in zip(*ranks, strict=True))
+    return int(m**3 - m - 6 * sum((ranks[0][k] - ranks[1][k]) ** 2 for k in range(m)))
 
 
 @settings(max_examples=150, deadline=None)

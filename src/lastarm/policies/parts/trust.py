@@ -1,4 +1,4 @@
-"""Who goes on: half by their losses and half by where their curves lead, while that can be trusted."""
+"""Who goes on: half by their losses and half by where their curves lead, while falls last."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Trust:
     and slopes about others: curves that cross late are found by their slopes.
 
     Whether slopes last is learnt. In each rung, arms that were looked at three times are ranked by
-    their last fall and by the fall before it; d is how far an arm's two ranks are apart. The sum of
-    m³ − m − 6·Σd² over rungs of m such arms, whole numbers, is positive if who fell most then fell
-    most again (it has the sign of Spearman's ρ). As long as it is negative, as it is where looks are
-    noisy, all go on by their losses.
+    their last fall and by the fall before it; d is how far the two ranks of an arm are apart. The
+    sum of m³ − m − 6·Σd² over rungs of m such arms, whole numbers, is positive if those that fell
+    most then fell most again (it has the sign of Spearman's ρ). As long as it is negative, as it
+    is where looks are noisy, all go on by their losses.
 
     >>> trust = Trust(max_pulls=16)
     >>> trust.choice({0: 0.9, 1: 0.5, 2: 0.6, 3: 0.7}, 4, level=2)
@@ -62,7 +62,7 @@ class Trust:
 def agreement(before: Mapping[int, float], after: Mapping[int, float]) -> int:
     """m³ − m − 6·Σd² for the ranks of the m arms that are in both: Spearman's ρ times m³ − m.
 
-    >>> agreement({0: 0.1, 1: 0.2, 2: 0.3}, {0: 1, 1: 2, 2: 3}), agreement({0: 1, 1: 2}, {0: 2, 1: 1})
+    >>> agreement({0: 1, 1: 2, 2: 3}, {0: 2, 1: 3, 2: 5}), agreement({0: 1, 1: 2}, {0: 2, 1: 1})
     (24, -6)
     """
     both = before.keys() & after.keys()
