@@ -165,8 +165,9 @@ def test_a_slow_starter_with_a_steep_curve_is_kept_and_a_flat_one_dropped() -> N
         assert [rung.upto for rung in policy.plan().rungs] == [4, 8, 16, 32]
         return search(RecordedCurves([steep, *flat, *poor]), rows, policy=policy).arm
 
-    assert found(HorizonHalving(16, 160, 40)) == 1
+    assert found(PricedHalving(16, 160, 40, eta=2)) == 1, "it goes by losses alone"
     assert found(EnvelopeHalving(16, 160, 40)) == 0
+    assert found(HorizonHalving(16, 160, 40)) == 0
 
 
 def test_where_curves_stop_falling_nothing_more_is_expected_of_them() -> None:

@@ -33,6 +33,14 @@ for folder in FOLDERS:
 NEW_COLUMNS = ("value", "pulls so far", "metric_depth")
 # Boosters that draw rows or features have other trees since they live on between pulls.
 TRAINED_OTHERWISE_NOW = ("lightgbm-draws",)
+# Half of the arms of horizon-halving go on by where their curves lead since version 2.
+DECIDED_OTHERWISE_NOW = (
+    "horizon-halving",
+    "horizon-halving-killed",
+    "own-seed",
+    "restarts-horizon",
+    "restarts-horizon-killed",
+)
 TOLD = ("digest", "arm", "level", "loss", "complete", "pulls", "observations")
 
 # States of classes that have another name now are trained again, and a warning says so.
@@ -97,7 +105,10 @@ def test_it_shows_reports_and_exports_what_it_did(
 
 
 @MAY_BE_UNREADABLE
-@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in TRAINED_OTHERWISE_NOW])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in EXPECTED if name not in TRAINED_OTHERWISE_NOW + DECIDED_OTHERWISE_NOW],
+)
 def test_it_resumes_to_the_same_digest(name: str, tmp_path: Path) -> None:
     there, journal = os.getcwd(), copied(name, tmp_path)
     expected = EXPECTED[name].get("resumed", EXPECTED[name]["digest"])
@@ -110,12 +121,20 @@ def test_it_resumes_to_the_same_digest(name: str, tmp_path: Path) -> None:
         assert journal.read_bytes() == FIXTURES[name].read_bytes()
 
 
-@pytest.mark.parametrize("name", TRAINED_OTHERWISE_NOW)
-def test_it_is_refused_by_name_where_losses_are_others_now(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        *((name, "trainer") for name in TRAINED_OTHERWISE_NOW),
+        *((name, "policy") for name in DECIDED_OTHERWISE_NOW),
+    ],
+)
+def test_it_is_refused_by_name_where_losses_or_pulls_are_others_now(
+    name: str, part: str, tmp_path: Path
+) -> None:
     journal = copied(name, tmp_path)
     with pytest.raises(OtherVersion) as error:
         resumed(journal)
-    assert (error.value.part, error.value.written, error.value.known) == ("trainer", 1, 2)
+    assert (error.value.part, error.value.written, error.value.known) == (part, 1, 2)
     assert journal.read_bytes() == FIXTURES[name].read_bytes()
 
 

@@ -79,6 +79,7 @@ class EnvelopeHalving(HorizonHalving):
     """
 
     name: ClassVar[str] = "envelope-halving"
+    version: ClassVar[int] = 1
     who_goes_on: ClassVar[str] = (
         "Those go on that are expected lowest next, by how their curves fell so far: a steep one "
         "may pass over a flat one with a lower loss."
@@ -90,4 +91,5 @@ class EnvelopeHalving(HorizonHalving):
 
     def choice(self) -> Choice:
         """The arms that are expected to have the lowest losses go on."""
-        return Falls().choice
+        falls = Falls()
+        return lambda losses, n, _: falls.choice(losses, n)

@@ -13,17 +13,18 @@ from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost, entering, levels
+from lastarm.policies.parts.trust import Trust
 from lastarm.policies.plan import Plan
 from lastarm.policy import Algorithm, NoHealthyArm, added_later, price, ranking
 
 Purse = Callable[[int, int], tuple[Cost, Cost]]
 """From the numbers of pulls and looks so far: what is left, and what a look costs."""
 
-Choice = Callable[[Mapping[int, float], int], list[int]]
-"""From the losses of a rung and a number n: the n arms that go on, the best first."""
+Choice = Callable[[Mapping[int, float], int, int], list[int]]
+"""From the losses of a rung, a number n, and its level: the n arms that go on, the best first."""
 
 
-def lowest_losses(losses: Mapping[int, float], n: int) -> list[int]:
+def lowest_losses(losses: Mapping[int, float], n: int, level: int) -> list[int]:
     """The n arms with the lowest losses."""
     return ranking(losses)[:n]
 
@@ -56,7 +57,7 @@ def horizon_halving(
         looks, R = looks + len(S), planned[0]
         losses = yield [Pull(arm, upto=R) for arm in sorted(S)]
         higher = (size for size, level in zip(sizes, planned, strict=True) if level > R)
-        S = choice(losses, next(higher, 1))
+        S = choice(losses, next(higher, 1), R)
         if len(S) == 1:
             return S[0]
 
@@ -68,9 +69,14 @@ class HorizonHalving(InRounds):
     Successive Halving gives its last survivors more pulls than a curve is long. Here no arm is
     brought past M = `max_pulls`, and what this saves raises the levels of all rungs: n_k arms are
     brought to R_k = min(M, ⌈s / n_k⌉) pulls, with the greatest s that the budget allows. What
-    rounding leaves over raises the next rungs. Of n_k arms the best ⌊n_k / eta⌋ go on, at least
-    one and at most n_k − 1, for any rational eta above 1, such as "3/2". When arms reach M, the
-    best of them is the answer.
+    rounding leaves over raises the next rungs. Of n_k arms ⌊n_k / eta⌋ go on, at least one and at
+    most n_k − 1, for any rational eta above 1, such as "3/2". When arms reach M, the best of them
+    is the answer.
+
+    Half of those that go on, rounded up, are the arms with the lowest losses. The other half are
+    those that are expected lowest at the horizon, if their curves fall on as they did since the
+    look before. If the search shows that falls do not last, and in the first rung, all go on by
+    their losses (`Trust`).
 
     >>> print(HorizonHalving(arms=64, budget=652, max_pulls=51).plan())
     rung    arms  pulls each  brought to  pulls in all
@@ -93,6 +99,9 @@ class HorizonHalving(InRounds):
     Of the arms drawn, the one that is best at the horizon is found with every budget of at least
     `lastarm.theory.horizon_budget`, which is never more than n·M. With any budget, the arm that is
     found is at most Σ_k 2γ̄(R_k) worse: `lastarm.theory.horizon_regret` (docs/theory.md).
+
+    Not only the ranking of losses matters, their differences do: a loss and its logarithm may be
+    answered differently. Version 1, of lastarm 0.1, went by losses alone.
 
     Ties go to the lower arm number. An arm that fails or diverges is dropped and never
     recommended. The pulls that it would have used raise the next levels.
@@ -118,6 +127,16 @@ class HorizonHalving(InRounds):
     """
 
     name: ClassVar[str] = "horizon-halving"
+    version: ClassVar[int] = 2
+    who_goes_on: ClassVar[str] = (
+        "Half of those that go on have the lowest losses. The other half are expected lowest in "
+        "the end, by how their curves fell since the look before; if falls did not last in this "
+        "search, they too have the lowest losses."
+    )
+    why_higher: ClassVar[str] = (
+        "horizon-halving lets half of the arms go on by where their curves lead, and that one had "
+        "fallen more since the rung before."
+    )
     max_pulls: int
     eta: Number = 2
     seed: int = 0
@@ -181,8 +200,8 @@ class HorizonHalving(InRounds):
         return self.budget - pulls - look_cost * looks, look_cost
 
     def choice(self) -> Choice:
-        """The arms with the lowest losses go on."""
-        return lowest_losses
+        """Half go on by their losses, half by where their curves lead."""
+        return Trust(self.max_pulls).choice
 
     def only_arm(self) -> Algorithm:
         """One arm too gets no more than `max_pulls`."""

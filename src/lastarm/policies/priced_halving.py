@@ -8,7 +8,8 @@ from math import ceil
 from typing import ClassVar
 
 from lastarm.arguments import Number, plain_fraction, rational
-from lastarm.policies.horizon_halving import HorizonHalving
+from lastarm.policies.horizon_halving import Choice, HorizonHalving, lowest_losses
+from lastarm.policies.parts.budgeted import Facts
 from lastarm.policies.parts.expectation import CHOSEN
 
 
@@ -45,6 +46,9 @@ class PricedHalving(HorizonHalving):
     """
 
     name: ClassVar[str] = "priced-halving"
+    version: ClassVar[int] = 1
+    who_goes_on: ClassVar[str] = Facts.who_goes_on
+    why_higher: ClassVar[str] = Facts.why_higher
     eta: Number = CHOSEN
     look_cost: Number = field(default=0, metadata={"help": "What a look costs, in pulls."})
 
@@ -56,6 +60,10 @@ class PricedHalving(HorizonHalving):
     def price_of_a_look(self) -> Fraction:
         """That which was given."""
         return Fraction(self.look_cost)
+
+    def choice(self) -> Choice:
+        """The arms with the lowest losses go on."""
+        return lowest_losses
 
     def least_budget(self, arms: int) -> int:
         """One pull of one arm, and one look at it."""

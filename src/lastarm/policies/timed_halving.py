@@ -12,6 +12,7 @@ from lastarm.arguments import Number, time_limit, whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.events import Pull, Told, Work
 from lastarm.policies.horizon_halving import HorizonHalving, horizon_halving
+from lastarm.policies.parts.budgeted import Facts
 from lastarm.policies.parts.expectation import CHOSEN, worth_drawing
 from lastarm.policies.parts.rungs import Cost, entering, levels
 from lastarm.policies.plan import Plan
@@ -78,6 +79,9 @@ class TimedHalving(HorizonHalving):
     """
 
     name: ClassVar[str] = "timed-halving"
+    version: ClassVar[int] = 1
+    who_goes_on: ClassVar[str] = Facts.who_goes_on
+    why_higher: ClassVar[str] = Facts.why_higher
     adaptive: ClassVar[bool] = True
     measures: ClassVar[bool] = True
     budget: int = added_later(UNBOUNDED)

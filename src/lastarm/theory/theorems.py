@@ -180,8 +180,9 @@ def horizon_budget(
 ) -> int:
     """With this budget or more, `HorizonHalving` returns the best of its arms, if it draws all.
 
-    Of n_k arms n_{k+1} go on, and the best is sure to be among them if the rung brings them to
-    τ_k = γ̄⁻¹((ν_{n_{k+1}+1} − ν_1)/2) pulls, or to M. Let s be the least share for which all rungs
+    Of n_k arms n_{k+1} go on, of which h_k = ⌈n_{k+1}/2⌉ by their losses alone, in the first rung
+    h_k = n_{k+1}. The best is sure to be among them if the rung brings them to
+    τ_k = γ̄⁻¹((ν_{h_k+1} − ν_1)/2) pulls, or to M. Let s be the least share for which all rungs
     do, ⌈s / n_k⌉ ≥ min(M, τ_k). It takes z = Σ_k (n_k − n_{k+1})·min(M, ⌈s / n_k⌉) pulls, where
     no arm goes on from the last rung. This is at most n·M. If the trainer `restarts`, rungs are
     trained from zero, and it takes z = Σ_k n_k·min(M, ⌈s / n_k⌉) up to the first rung at M, or
@@ -191,14 +192,16 @@ def horizon_budget(
     (300, 150)
     >>> settling = [40, 20, 10, 5, 5, 2, 2]
     >>> horizon_budget(settling, max_pulls=200), horizon_budget(settling, 200, restarts=True)
-    (160, 240)
+    (318, 478)
 
     `settling` is γ̄⁻¹((ν_i − ν_1)/2) for i = 2, …, n, as `Envelopes.gaps_settle` gives it.
     """
     sizes = entering(len(settling) + 1, Fraction(eta))
     share = 1
     if settling:
-        for size, kept in zip(sizes, (*sizes[1:], 1), strict=True):
+        by_loss = [kept - kept // 2 for kept in (*sizes[1:], 1)]
+        by_loss[0] = (*sizes[1:], 1)[0]  # there are no slopes yet
+        for size, kept in zip(sizes, by_loss, strict=True):
             least = int(min(max_pulls, settling[kept - 1]))
             share = max(share, (least - 1) * size + 1)
     price = cost(sizes, shared(sizes, share, max_pulls), max_pulls, restarts=restarts)
