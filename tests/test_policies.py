@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from lastarm import Loss, Pull, Rounds, SuccessiveHalving, SuccessiveRejects, UniformAllocation
-from lastarm.errors import BudgetTooSmall
+from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.policies import (
     ASHA,
     EXP3,
@@ -221,6 +222,13 @@ def test_a_budget_too_small_names_the_least_and_both_ways_out(policy: str, least
 def test_what_is_not_a_count_is_refused_by_name(policy: Any, bad: Any, argument: str) -> None:
     with refused(argument, bad):
         policy(**{"arms": 4, "budget": 100, argument: bad})
+
+
+@pytest.mark.parametrize("argument", ["arms", "budget", "max_pulls"])
+def test_a_number_that_cannot_be_compared_is_refused_by_name(argument: str) -> None:
+    with pytest.raises(InvalidArgument) as refusal:  # and not by an error of `decimal`
+        TimedHalving(**{"arms": 4, "budget": 100, "max_pulls": 9, argument: Decimal("sNaN")})  # type: ignore[arg-type]
+    assert refusal.value.argument == argument
 
 
 @pytest.mark.parametrize("bad", [1, 0, -2, 1.5, "2"])

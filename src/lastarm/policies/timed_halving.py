@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lastarm.arguments import Number, time_limit, whole_number
 from lastarm.errors import InvalidArgument
@@ -101,7 +101,7 @@ class TimedHalving(HorizonHalving):
             ("budget", self.seconds is None),
             ("max_pulls", not self.has_no_budget),
         ):
-            if needs and getattr(self, name) == UNBOUNDED:
+            if needs and _left_out(getattr(self, name)):
                 raise InvalidArgument(
                     f"timed-halving needs {name}, which was not given. Add it, or leave out "
                     "budget and max_pulls and give it seconds.",
@@ -122,7 +122,7 @@ class TimedHalving(HorizonHalving):
     @property
     def has_no_budget(self) -> bool:
         """Whether only the seconds bound what it does."""
-        return self.budget == UNBOUNDED
+        return _left_out(self.budget)
 
     @property
     def out_of_time(self) -> bool:
@@ -204,3 +204,8 @@ class TimedHalving(HorizonHalving):
         if self._limit == inf:
             return self.budget - pulls - look_cost * (looks + 1), look_cost
         return min(self.budget - pulls, (self._limit - training - looking) / a_pull), look_cost
+
+
+def _left_out(number: Any) -> bool:
+    """Whether it is the default; what is not a whole number may refuse to be compared."""
+    return isinstance(number, int) and number == UNBOUNDED
