@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import xlogy
 from sklearn.decomposition import PCA
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
@@ -101,6 +102,10 @@ def cases() -> list[Any]:
     return found
 
 
+# Since SciPy 1.18, a truth value times a logarithm in single precision is in single precision.
+TRUTH_IS_WIDE = xlogy(np.array([True]), np.array([0.5], np.float32)).dtype == np.float64
+
+
 @pytest.mark.parametrize(("target", "settings"), cases())
 def test_a_network_is_that_of_partial_fit_to_the_last_bit(
     target: str, settings: dict[str, Any]
@@ -111,8 +116,12 @@ def test_a_network_is_that_of_partial_fit_to_the_last_bit(
         params = {"sample_weight": np.arange(41) % 3 + 0.5} if weighted else {}
         theirs, ours = (kind(**own, **settings) for _ in range(2))
         given = lesson(goal, rows, **params)
-        if dtype == np.float32 and goal.dtype.kind == "i" and kind is MLPRegressor:
-            further(ours, given, 0, 4)  # NumPy computes this in two precisions
+        # NumPy or SciPy may compute these in two precisions: then there is no kernel.
+        if dtype == np.float32 and (
+            (kind is MLPRegressor and goal.dtype.kind == "i")
+            or (kind is MLPClassifier and not TRUTH_IS_WIDE)
+        ):
+            further(ours, given, 0, 4)
         else:
             by_kernel(ours, given, 0, 4)
         assert alike(ours, by_partial_fit(theirs, given, 0, 4))

@@ -392,7 +392,7 @@ def test_workers_end_when_their_coordinator_is_killed(
         "import time, os\n"
         "from lastarm import UniformAllocation, search\n"
         "def hang(config):\n"
-        "    print(os.getpid(), flush=True)\n"
+        "    os.write(2, b'%d\\n' % os.getpid())\n"
         "    time.sleep(600)\n"
         "    yield 0.5\n"
         "search(hang, {'x': [1, 2]}, policy=UniformAllocation(2, 2), workers=2)\n"
@@ -634,7 +634,7 @@ def test_a_second_ctrl_c_ends_workers_at_once(
         "from lastarm import UniformAllocation, search, signals\n"
         "signals.GRACE = 3600.0\n"  # so long would what is in flight be waited for
         "def hang(config):\n"
-        "    print(os.getpid(), flush=True)\n"
+        "    os.write(2, b'%d\\n' % os.getpid())\n"
         "    time.sleep(600)\n"
         "    yield 0.5\n"
         "search(hang, {'x': [1, 2]}, policy=UniformAllocation(2, 2), workers=2)\n"
