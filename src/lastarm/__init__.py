@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from lastarm.policy import Policy, Rounds
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
-    from lastarm.samplers import Forest, Sampler
+    from lastarm.samplers import Forest, GaussianProcess, Sampler
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
@@ -64,6 +64,7 @@ __all__ = [
     "Failure",
     "Forest",
     "Functions",
+    "GaussianProcess",
     "Generated",
     "Grid",
     "HorizonHalving",
@@ -118,7 +119,7 @@ _name = later(
         "policy": "Policy Rounds",
         "result": "Result",
         "runners": "Batched Processes Serial Simulated",
-        "samplers": "Forest Sampler",
+        "samplers": "Forest GaussianProcess Sampler",
         "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
         "trainers": (
             "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"
