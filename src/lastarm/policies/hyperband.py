@@ -152,6 +152,11 @@ class Hyperband(AsMany):
         one = cls(1, 1, numbers["max_pulls"], **known)
         return {"budget": sum(map(one._cost, brackets(one.max_pulls, one.eta))), **numbers}
 
+    @property
+    def in_order(self) -> bool:
+        """If arms are given, they are drawn."""
+        return self.open_ended
+
     def brackets(self) -> list[Bracket]:
         """Those that are opened if no arm fails, as long as there are arms that no other had."""
         opened: list[Bracket] = []
@@ -228,9 +233,7 @@ class Hyperband(AsMany):
         def take(n: int) -> list[int]:
             return [*range(self.tried, self.tried + n)]
 
-        winners = yield from hyperband(
-            take if self.open_ended else draw, self._until_all_is_done()
-        )
+        winners = yield from hyperband(take if self.in_order else draw, self._until_all_is_done())
         yield from self.spend_what_is_left()
         at = self.reached
         ends = {arm for arm in at if arm in winners or at[arm] == self.max_pulls}

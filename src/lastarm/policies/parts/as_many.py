@@ -49,6 +49,11 @@ class AsMany(InRounds):
         """Whether it begins as many arms as the budget allows for."""
         return self._most == AS_MANY
 
+    @property
+    def in_order(self) -> bool:
+        """Whether arms begin in the order of their numbers."""
+        return True
+
     def most_arms(self, budgets: Sequence[int]) -> int:
         """How many arms there may be, even if all fail, with one budget after another."""
         return min(self._most, sum(budget // self.least_level(budget) + 1 for budget in budgets))
@@ -92,7 +97,7 @@ class AsMany(InRounds):
 
         Those at the highest level come first, and of these the lowest loss. As many as possible are
         brought to the highest level of all, and the next one as far as possible. If all arms are
-        there, new ones begin.
+        there, new ones begin, unless arms begin in an order that is drawn.
         """
         while pulls := self._for_what_is_left():
             try:
@@ -119,6 +124,5 @@ class AsMany(InRounds):
             upto = left if self.restarts else at[arm] + left
             if upto > at[arm]:
                 return [Pull(arm, upto)]
-        begun = {arm for arm, level in enumerate(self._level) if level}
-        new = next((arm for arm in range(self.arms) if arm not in begun), None)
-        return [] if new is None else [Pull(new, upto=min(R, left))]
+        new = self.tried
+        return [Pull(new, upto=min(R, left))] if self.in_order and new < self.arms else []
