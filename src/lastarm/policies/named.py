@@ -206,7 +206,7 @@ def from_header(described: Mapping[str, Any]) -> Budgeted | None:
     kind = POLICIES.get(str(described.get("name")))
     if not kind or described.get("version", 1) != kind.version:
         return None
-    arms = described.get("arms", 1 if kind.as_it_goes else None)
+    arms = described.get("arms", None if kind.counts_arms else 1)
     if not isinstance(arms, int) or arms > MOST_ARMS:
         return None
     known = {field.name for field in dataclasses.fields(kind)} & described.keys()
