@@ -14,7 +14,7 @@ from lastarm.plain import config_identity
 from lastarm.samplers.matern import JITTER, Array, Posterior, fit
 from lastarm.samplers.protocol import Chosen, Config, Known, Sampler, Seen
 from lastarm.space import Space, encode, neighbours
-from lastarm.space.spaces import generator
+from lastarm.space.spaces import generator, read_space
 
 EXACT = 1000  # the most arms that the process learns from
 FITTED = 100  # the most arms that its hyperparameters are fitted to
@@ -70,7 +70,8 @@ class GaussianProcess(Sampler):
 
         pending = _without_loss(known.begun, known.seen)[-PENDING:]
         drawn = list(known.candidates[:DRAWN])
-        rows, parameters = encode(known.space, [*arms, *pending, *drawn])
+        space = read_space(known.space)
+        rows, parameters = encode(space, [*arms, *pending, *drawn])
         few = spread_over(values, FITTED)
         found = fit(rows[few], parameters, values[few])
         process = Posterior.of(rows[: len(arms)], parameters, values, found)
@@ -81,9 +82,9 @@ class GaussianProcess(Sampler):
         pool.add(drawn, rows[len(arms) + len(pending) :])
         random = generator(known.seed, "neighbours")
         best = [arms[k] for k in np.argsort(np.round(values, PLACES), kind="stable")[:BEST].tolist()]
-        _add_neighbours(pool, known.space, best, random, REACHES, NEAR)
+        _add_neighbours(pool, space, best, random, REACHES, NEAR)
         hopeful = [pool.configs[place] for place in pool.ranking()[:HOPEFUL].tolist()]
-        _add_neighbours(pool, known.space, hopeful, random, FINE, FINER)
+        _add_neighbours(pool, space, hopeful, random, FINE, FINER)
 
         taken = set(map(config_identity, known.begun))
         chosen: list[Chosen] = []

@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MappingView, Sequence
 from collections.abc import Set as AnySet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from inspect import signature
 from math import exp, floor, inf, isfinite, isnan, log
@@ -72,6 +72,17 @@ class Domain(OnlyKnown, ABC):
         raise NotImplementedError(f"the values of {self} have no places")
 
 
+class Believed(Domain):
+    """A domain of which the user may say where good values are likely."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        given = {k: v for k, v in given.items() if k != "likely" or v is not None}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
 class Finite(Domain):
     """A domain whose values can be counted."""
 
@@ -96,7 +107,7 @@ class Finite(Domain):
         return [v for v in self.values() if identity(readable(v)) == identity(written)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Continuous(Domain):
     """The numbers between two ends."""
 
@@ -128,15 +139,15 @@ class Continuous(Domain):
         """Where numbers are between the ends."""
         size = max(abs(self.low), abs(self.high))  # high - low may be more than a float can hold
         low, width = self.low / size, self.high / size - self.low / size
-        return np.clip((np.array(list(map(as_float, values))) / size - low) / width, 0, 1)
+        return np.clip((_floats(values) / size - low) / width, 0, 1)
 
     def at(self, place: float) -> float:
         """The number at a place."""
         return min(max(self.low * (1 - place) + self.high * place, self.low), self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform(Continuous):
+@dataclass(frozen=True, slots=True, repr=False)
+class Uniform(Continuous, Believed):
     """A number between two ends, each equally likely.
 
     - `low`, `high`: the ends, two finite numbers.
@@ -206,7 +217,7 @@ class Uniform(Continuous):
         if self.step is None:
             return Continuous.places(self, values)
         size, low, step = self.size or 0, self.low, self.step
-        return np.array([(round((as_float(v) - low) / step) + 0.5) / size for v in values])
+        return np.asarray((np.round((_floats(values) - low) / step) + 0.5) / size)
 
     def at(self, place: float) -> float:
         """The number at a place."""
@@ -222,8 +233,8 @@ class Uniform(Continuous):
         return said if self.likely is None else {**said, "likely": self.likely}
 
 
-@dataclass(frozen=True, slots=True)
-class LogUniform(Continuous):
+@dataclass(frozen=True, slots=True, repr=False)
+class LogUniform(Continuous, Believed):
     """A number between two ends, each order of magnitude equally likely.
 
     - `low`, `high`: the ends, two finite numbers above 0.
@@ -256,8 +267,7 @@ class LogUniform(Continuous):
     def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
         """Where the logarithms of numbers are between those of the ends."""
         low, high = log(self.low), log(self.high)
-        logs = np.array([log(as_float(value)) for value in values])
-        return np.clip((logs - low) / (high - low), 0, 1)
+        return np.clip((np.log(_floats(values)) - low) / (high - low), 0, 1)
 
     def at(self, place: float) -> float:
         """The number at a place."""
@@ -336,7 +346,7 @@ class Normal(Domain):
         low, high = self._reach()
         if not 0 < high - low < inf:
             return np.full(len(values), 0.5)
-        return np.clip((np.array(list(map(as_float, values))) - low) / (high - low), 0, 1)
+        return np.clip((_floats(values) - low) / (high - low), 0, 1)
 
     def at(self, place: float) -> float:
         """The number at a place."""
@@ -348,8 +358,8 @@ class Normal(Domain):
         return [written] if type(written) is float and self.contains(written) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Integer(Finite):
+@dataclass(frozen=True, slots=True, repr=False)
+class Integer(Finite, Believed):
     """A whole number between two ends, both included.
 
     - `low`, `high`: the ends, two whole numbers.
@@ -639,6 +649,10 @@ def numbers_of(options: Sequence[Any], values: Iterable[Any]) -> list[int]:
             number = same.get(said, 0) if number is None else number
         numbers.append(number)
     return numbers
+
+
+def _floats(values: Sequence[Any]) -> NDArray[np.float64]:
+    return np.array([v if type(v) is float else as_float(v) for v in values], dtype=np.float64)
 
 
 def _take_likely(domain: Uniform | LogUniform | Integer) -> None:

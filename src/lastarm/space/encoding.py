@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isfinite
 from typing import Any, NamedTuple
@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.arguments import whole_number
 from lastarm.plain import as_python, config_identity, identity
 from lastarm.space.domains import Choice, Distribution, Domain, numbers_of
 from lastarm.space.spaces import AnyOf, Configs, Grid, Part, Space, read_space
 
 MISSING = 0.5  # the place of a number that a config does not have: no nearer to one end
 APART = 0.5**0.5  # so that two options are as far from each other as the ends of a number
+
+ELSEWHERE = 1 / 8  # the share of neighbours that are of another mapping, where there are several
+MOST_CHANGES = 3  # of parameters in a neighbour
 
 
 class Encoded(NamedTuple):
@@ -161,36 +163,41 @@ def neighbours(
     `Grid` are in the grid, if it tries all values; else they are values that the grid may lack, so
     it has none, either.
     """
-    count = whole_number("count", count, 0, "how many neighbours are tried")
     read = read_space(space)
     if isinstance(read, Configs) or (isinstance(read, Grid) and read.samples is not None):
         return []
-    found: dict[Any, dict[str, Any]] = {}
-    own = config_identity(config)
     home = part_of(read.parts, config)
+    free = sorted(name for name, domain in read.parts[home].items() if domain.size != 1)
+    found: dict[Hashable, dict[str, Any]] = {}
     for _ in range(count):
-        near = dict(config)
-        if len(read.parts) > 1 and random.random() < 1 / 8:
-            other = int(random.integers(len(read.parts) - 1))
-            part = read.parts[other + (other >= home)]
-            near = {
-                name: config[name]
-                if name in config and domain.contains(config[name])
-                else domain.sample(random)
-                for name, domain in sorted(part.items())
-            }
-        else:
-            part = read.parts[home]
-            free = sorted(name for name, domain in part.items() if domain.size != 1)
-            if not free:
-                continue
-            changes = min(1 + int(random.geometric(0.5) - 1), 3, len(free))
-            for k in random.permutation(len(free))[:changes].tolist():
-                near[free[k]] = _other(part[free[k]], near[free[k]], random, reach)
-        key = config_identity(near)
-        if key != own:
-            found.setdefault(key, near)
+        if len(read.parts) > 1 and random.random() < ELSEWHERE:
+            near = _elsewhere(read.parts, home, config, random)
+            found.setdefault(config_identity(near), near)
+        elif free:
+            changes = min(int(random.geometric(0.5)), MOST_CHANGES, len(free))
+            changed = {}
+            for k in sorted(random.permutation(len(free))[:changes].tolist()):
+                name, domain = free[k], read.parts[home][free[k]]
+                value = _other(domain, config[name], random, reach)
+                if identity(value) != identity(config[name]):
+                    changed[name] = value
+            if changed:
+                key = tuple((name, identity(value)) for name, value in changed.items())
+                found.setdefault(key, {**config, **changed})
     return list(found.values())
+
+
+def _elsewhere(
+    parts: Sequence[Part], home: int, config: Mapping[str, Any], random: np.random.Generator
+) -> dict[str, Any]:
+    """A config of another mapping, with the values of this one that it may have."""
+    other = int(random.integers(len(parts) - 1))
+    drawn = {}
+    for name, domain in sorted(parts[other + (other >= home)].items()):
+        value = domain.sample(random)
+        kept = name in config and domain.contains(config[name])
+        drawn[name] = config[name] if kept else value
+    return {name: drawn[name] for name in parts[other + (other >= home)]}
 
 
 def _other(domain: Domain, value: Any, random: np.random.Generator, reach: float) -> Any:

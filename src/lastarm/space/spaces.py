@@ -160,7 +160,7 @@ class Configs:
         return (dict(config) for config in self.parts if config_identity(config) not in seen)
 
 
-Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | AnyOf | Grid | Configs
 """What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
 
 
@@ -337,7 +337,7 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
 
 def read_space(space: Space) -> AnyOf | Grid | Configs:
     """A space as a user gives it, read."""
-    if isinstance(space, Grid | Configs):
+    if isinstance(space, AnyOf | Grid | Configs):
         return space
     read = AnyOf(space)
     varies = any(not isinstance(value, Constant) for part in read.parts for value in part.values())
