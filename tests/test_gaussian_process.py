@@ -18,7 +18,7 @@ from lastarm.samplers import Chosen, Known, Seen
 from lastarm.samplers.gaussian_process import (
     EXACT,
     Pool,
-    Scale,
+    Scores,
     at_the_end,
     log_improvement,
     spread_over,
@@ -239,24 +239,33 @@ def test_an_arm_that_diverged_in_the_end_has_no_loss() -> None:
     assert at_the_end([Seen(config, 1, 0.5), Seen(config, 3, math.inf)])[1].tolist() == [math.inf]
 
 
-def test_the_expected_loss_is_the_mean_of_a_log_normal_one() -> None:
-    scale = Scale.of(np.array([1.0, 2.0, 5.0, math.inf]))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / weights.sum()
-    losses = scale.least + scale.spread * (np.exp(-0.4 + 0.3 * nodes) - 0.1)
-    mean = float(weights @ losses)
-    expected, deviation = scale.expected(-0.4, 0.3)
-    assert expected == pytest.approx(mean)
-    assert deviation == pytest.approx(math.sqrt(weights @ (losses - mean) ** 2))
+def test_the_expected_loss_is_the_mean_over_a_normal_score() -> None:
+    scores, values = Scores.of(np.array([1.0, 2.0, 5.0, 2.5, 1.5, math.inf]))
+    ends = np.linspace(-8, 8, 4001)
+    density = np.exp(-(ends**2) / 2)
+    losses = scores.loss(values[3] + 0.3 * ends)
+    mean = float(density @ losses / density.sum())
+    variance = float(density @ (losses - mean) ** 2 / density.sum())
+    expected, deviation = scores.expected(values[3], 0.3)
+    assert expected == pytest.approx(mean, abs=0.02)
+    assert deviation == pytest.approx(math.sqrt(variance), abs=0.02)
+
+
+def test_a_score_stands_for_the_loss_that_has_it_and_lower_ones_for_lower_losses() -> None:
+    losses = np.array([1.0, 2.0, 5.0, 2.5, 1.5])
+    scores, values = Scores.of(losses)
+    assert scores.loss(values) == pytest.approx(losses)
+    assert scores.loss(np.array([-3.0]))[0] < 1.0
+    assert scores.loss(np.array([3.0]))[0] == 5.0
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0, 1e300, math.inf]), min_size=1, max_size=9))
-def test_lower_losses_have_lower_values_and_failures_the_highest(losses: list[float]) -> None:
-    given_losses = np.array(losses)
-    values = Scale.of(given_losses).values(given_losses)
+def test_lower_losses_have_lower_scores_and_equal_ones_the_same(losses: list[float]) -> None:
+    scores, values = Scores.of(np.array(losses))
     assert np.isfinite(values).all()
-    order = np.argsort(given_losses, kind="stable")
-    assert all(np.diff(values[order]) >= 0)
+    for one, other in zip(losses, values, strict=True):
+        for another, more in zip(losses, values, strict=True):
+            assert (one < another) == (other < more)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(2, 12))
@@ -467,7 +476,7 @@ def test_the_same_config_twice_and_twice_the_same_loss_is_no_trouble() -> None:
 def test_it_looks_where_losses_are_low() -> None:
     chosen = choose(known(SQUARE, bowl(SQUARE, 30), count=3))
     assert all(abs(v - 0.35) < 0.15 for one in chosen for v in one.config.values())
-    assert chosen[0].mean == pytest.approx(0, abs=0.01)
+    assert chosen[0].mean == pytest.approx(0, abs=0.02)
 
 
 def test_it_does_not_look_where_arms_failed() -> None:
@@ -491,6 +500,15 @@ def test_how_losses_are_rounded_in_the_last_digit_does_not_matter(space: Any) ->
     nudged = [loss * (1 + 2**-51) for loss in losses]
     one, other = choose(known(space, losses)), choose(known(space, nudged))
     assert [chosen.config for chosen in one] == [chosen.config for chosen in other]
+
+
+def test_only_the_order_of_losses_matters_and_what_is_expected_follows_them() -> None:
+    losses = bowl(SQUARE, 20)
+    one, other = choose(known(SQUARE, losses)), choose(known(SQUARE, [8 * v for v in losses]))
+    assert [chosen.config for chosen in one] == [chosen.config for chosen in other]
+    for chosen, eightfold in zip(one, other, strict=True):
+        assert chosen.mean is not None
+        assert eightfold.mean == pytest.approx(8 * chosen.mean)
 
 
 def test_the_order_of_names_does_not_matter() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import erfc, exp, expm1, isfinite, pi, sqrt
+from math import erfc, isfinite, pi, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,10 @@ DRAWN = 400  # candidates that are drawn from the space
 BEST, REACHES, NEAR = 10, (0.3, 0.1, 0.03), 13  # arms, and neighbours of each of them at each reach
 HOPEFUL, FINE, FINER = 10, (0.1, 0.03), 5  # the same for the candidates that look best
 PENDING = 100  # the most arms without a loss that are taken into account
-FLOOR = 0.1  # the share of the spread of losses below which differences hardly count
-HUGE = 1e300  # losses beyond it are taken for it, so that they have differences
-PLACES = 9  # scores are rounded to so many before they are compared
+HUGE = 1e150  # losses beyond it are taken for it, so that their squares are finite
+PLACES = 9  # what is compared is rounded to so many
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(16)  # for means over a normal distribution
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +63,7 @@ class GaussianProcess(Sampler):
     def choose(self, known: Known) -> list[Chosen]:
         """The configs that are expected to improve most, the best first."""
         arms, losses = at_the_end(known.seen)
-        scale = Scale.of(losses)
-        values = scale.values(losses)
+        scores, values = Scores.of(losses)
         kept = spread_over(values, EXACT)
         arms, values = [arms[k] for k in kept.tolist()], values[kept]
         middle, unit = float(values.mean()), float(values.std()) or 1.0
@@ -91,7 +92,7 @@ class GaussianProcess(Sampler):
         while len(chosen) < known.count and (place := pool.next(taken)) is not None:
             mean = middle + unit * float(pool.means[place])
             variance = float(pool.variances[place]) + found.noise
-            chosen.append(Chosen(pool.configs[place], *scale.expected(mean, unit * sqrt(variance))))
+            chosen.append(Chosen(pool.configs[place], *scores.expected(mean, unit * sqrt(variance))))
             pool.believe(place)
         return chosen
 
@@ -150,44 +151,48 @@ def at_the_end(seen: Sequence[Seen]) -> tuple[list[Config], Array]:
     return configs, losses
 
 
-class Scale(NamedTuple):
-    """A scale of losses on which a model learns: differences among the best ones count most.
+class Scores(NamedTuple):
+    """Losses as a model learns them: by their order, as if they were normal.
 
-    It is the logarithm of how far a loss is above the least one. Beyond twice the distance of the
-    median all losses count as equally bad, and so do failures.
+    Of n losses the k-th has the score Φ⁻¹((k − ½) / n). Equal losses share the mean place, and so
+    do failures, at the end. So differences among the best count most, no loss is too large, and
+    the model's assumption, that values are normal, is true of the scores.
 
-    - `least`: the least loss.
-    - `spread`: how far the median is above it.
+    - `scores`: those of the distinct finite losses, from low to high.
+    - `losses`: these losses.
     """
 
-    least: float
-    spread: float
+    scores: Array
+    losses: Array
 
     @classmethod
-    def of(cls, losses: Array) -> Scale:
-        """The scale for these losses, of which failures are inf."""
-        finite = losses[np.isfinite(losses)]
-        if not len(finite):
-            return cls(np.inf, 1.0)
-        above = finite - finite.min()
-        spread = float(np.median(above)) or float(above[above > 0].min(initial=np.inf))
-        return cls(float(finite.min()), spread if isfinite(spread) else 1.0)
+    def of(cls, losses: Array) -> tuple[Scores, Array]:
+        """What scores mean, and the score of each of these losses, of which failures are inf.
 
-    def values(self, losses: Array) -> Array:
-        """Losses on this scale."""
-        if not isfinite(self.least):
-            return np.zeros(len(losses))
-        return np.asarray(np.log(np.minimum((losses - self.least) / self.spread, 2.0) + FLOOR))
+        >>> Scores.of(np.array([0.1, 1e300, 0.2, np.inf]))[1].round(2)
+        array([-1.15,  0.32, -0.32,  1.15])
+        """
+        distinct, which, counts = np.unique(losses, return_inverse=True, return_counts=True)
+        shares = (np.cumsum(counts) - counts / 2) / len(losses)
+        scores = np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
+        finite = np.isfinite(distinct)
+        return cls(scores[finite], distinct[finite]), scores[which]
+
+    def loss(self, scores: Array) -> Array:
+        """The losses that scores stand for; below the least one they fall as they do above it."""
+        below = np.minimum(scores - self.scores[0], 0)
+        middle = (len(self.scores) - 1) // 2
+        rise = self.losses[middle] - self.losses[0]
+        slope = rise / (self.scores[middle] - self.scores[0]) if middle else 0.0
+        return np.asarray(np.interp(scores, self.scores, self.losses) + slope * below)
 
     def expected(self, mean: float, deviation: float) -> tuple[float, float] | tuple[None, None]:
-        """The mean and deviation of a loss, if they are these on the scale: it is log-normal."""
-        if not isfinite(self.least):
+        """The mean and deviation of a loss whose score has these; None if there is no loss yet."""
+        if not len(self.losses):
             return None, None
-        middle = exp(mean + deviation**2 / 2)
-        return (
-            self.least + self.spread * (middle - FLOOR),
-            self.spread * middle * sqrt(expm1(deviation**2)),
-        )
+        losses, weights = self.loss(mean + deviation * NODES), WEIGHTS
+        expected = float(weights @ losses)
+        return expected, sqrt(float(weights @ (losses - expected) ** 2))
 
 
 def spread_over(values: Array, most: int) -> NDArray[np.int64]:

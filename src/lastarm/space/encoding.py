@@ -154,7 +154,7 @@ def neighbours(
     >>> for near in neighbours(space, {"x": 0.5, "layers": 3}, 3, np.random.default_rng(0)):
     ...     print(near)
     {'x': 0.5157..., 'layers': 4}
-    {'x': 0.5542..., 'layers': 4}
+    {'x': 0.6956..., 'layers': 4}
     {'x': 0.4065..., 'layers': 2}
 
     One to three parameters change: mostly one or two. A whole number changes by at least 1, a
