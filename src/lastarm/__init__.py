@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
         ASHA,
         EXP3,
         LUCB,
+        Brackets,
         Doubling,
         EnvelopeHalving,
         ExponentialGap,
@@ -52,6 +53,7 @@ __all__ = [
     "EXP3",
     "LUCB",
     "Batched",
+    "Brackets",
     "Changed",
     "Checkpoints",
     "Choice",
@@ -112,7 +114,7 @@ _name = later(
         "front_door": "search",
         "loading": "load",
         "policies": (
-            "ASHA EXP3 LUCB Doubling EnvelopeHalving ExponentialGap HorizonHalving "
+            "ASHA EXP3 LUCB Brackets Doubling EnvelopeHalving ExponentialGap HorizonHalving "
             "Hyperband LilUCB PricedHalving SuccessiveElimination SuccessiveHalving "
             "SuccessiveRejects TimedHalving UniformAllocation"
         ),
