@@ -1,4 +1,4 @@
-"""What a Gaussian process expects, and what is chosen by it: against plain formulas, and as laws."""
+"""What a Gaussian process expects, and what is chosen by it: by plain formulas, and as laws."""
 
 import math
 from collections.abc import Sequence
@@ -11,8 +11,18 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastarm import Choice, Configs, GaussianProcess, Grid, Hyperband, Integer, LogUniform, Normal
-from lastarm import Uniform, search
+from lastarm import (
+    Choice,
+    Configs,
+    GaussianProcess,
+    Grid,
+    Hyperband,
+    Integer,
+    LogUniform,
+    Normal,
+    Uniform,
+    search,
+)
 from lastarm.plain import config_identity
 from lastarm.samplers import Chosen, Known, Seen
 from lastarm.samplers.gaussian_process import (
@@ -68,7 +78,11 @@ SPACES: dict[str, Any] = {
 
 
 def known(
-    space: Any, losses: Sequence[float], count: int = 4, seed: int = 0, levels: Sequence[int] = (1,)
+    space: Any,
+    losses: Sequence[float],
+    count: int = 4,
+    seed: int = 0,
+    levels: Sequence[int] = (1,),
 ) -> Known:
     """What is known after arms had these losses, at these levels in turn."""
     begun = draw(space, len(losses), seed)
@@ -94,7 +108,7 @@ def some_process(arms: int = 12, seed: int = 0) -> Posterior:
 
 
 def textbook(process: Posterior, rows: Any) -> tuple[Any, Any]:
-    """The mean and the covariance by Rasmussen & Williams (2006), 2.25 and 2.26, in plain loops."""
+    """The mean and covariance by Rasmussen & Williams (2006), 2.25 and 2.26, in plain loops."""
     lengths, amplitude, noise = process.hyperparameters
 
     def k(one: Any, other: Any) -> float:
@@ -261,7 +275,7 @@ def test_a_score_stands_for_the_loss_that_has_it_and_lower_ones_for_lower_losses
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0, 1e300, math.inf]), min_size=1, max_size=9))
 def test_lower_losses_have_lower_scores_and_equal_ones_the_same(losses: list[float]) -> None:
-    scores, values = Scores.of(np.array(losses))
+    _scores, values = Scores.of(np.array(losses))
     assert np.isfinite(values).all()
     for one, other in zip(losses, values, strict=True):
         for another, more in zip(losses, values, strict=True):
@@ -289,7 +303,9 @@ def test_rows_are_finite_tell_configs_apart_and_do_not_depend_on_each_other(spac
     assert len({row.tobytes() for row in rows}) == len(configs)
     assert list(parameters) == sorted(parameters)
     if not isinstance(space, Configs):
-        assert all((encode(space, [c]).rows[0] == row).all() for c, row in zip(configs, rows, strict=True))
+        assert all(
+            (encode(space, [c]).rows[0] == row).all() for c, row in zip(configs, rows, strict=True)
+        )
 
 
 def _name(space: Any) -> str:
@@ -312,7 +328,9 @@ def test_the_value_at_the_place_of_a_value_is_that_value(data: st.DataObject) ->
 
 def test_two_options_are_as_far_apart_as_two_ends() -> None:
     space = {"x": Uniform(0, 1), "act": ["relu", "tanh"]}
-    rows = encode(space, [{"x": 0, "act": "relu"}, {"x": 1, "act": "relu"}, {"x": 0, "act": "tanh"}]).rows
+    rows = encode(
+        space, [{"x": 0, "act": "relu"}, {"x": 1, "act": "relu"}, {"x": 0, "act": "tanh"}]
+    ).rows
     assert np.linalg.norm(rows[0] - rows[1]) == pytest.approx(1)
     assert np.linalg.norm(rows[0] - rows[2]) == pytest.approx(1)
 
@@ -326,7 +344,9 @@ def test_neighbours_are_other_configs_of_the_space(space: Any) -> None:
     assert len(set(identities)) == len(identities)
     assert config_identity(config) not in identities
     draw(space, len(near) or 1, 0, include=near)  # refuses what is not in the space
-    assert len(near) >= {"square": 20, "mixed": 20, "conditional": 20, "grid": 3}.get(_name(space), 0)
+    assert len(near) >= {"square": 20, "mixed": 20, "conditional": 20, "grid": 3}.get(
+        _name(space), 0
+    )
 
 
 def test_neighbours_change_few_parameters_and_numbers_by_little() -> None:
@@ -366,7 +386,10 @@ def test_half_of_all_numbers_are_near_the_likely_one(domain: Any, place: Any) ->
 
     def share(at: Any) -> Any:
         inside = np.clip(at, 0, 1)
-        return 0.5 * inside + 0.5 * (scipy.stats.norm.cdf(inside, center, 0.125) - normal.cdf(0)) / within
+        return (
+            0.5 * inside
+            + 0.5 * (scipy.stats.norm.cdf(inside, center, 0.125) - normal.cdf(0)) / within
+        )
 
     assert scipy.stats.kstest(places, share).pvalue > 0.001
 
@@ -399,9 +422,9 @@ def test_a_belief_is_part_of_what_a_space_is_and_must_be_inside() -> None:
     assert domains({"x": Integer(1, 9, likely=2)}) == {"x": {"integer": [1, 9], "likely": 2}}
     for make in (
         lambda: LogUniform(1e-5, 1, likely=2),
-        lambda: Uniform(0, 1, likely="half"),
+        lambda: Uniform(0, 1, likely="half"),  # type: ignore[arg-type]
         lambda: Uniform(0, 1, step=0.25, likely=0.3),
-        lambda: Integer(1, 9, likely=2.5),
+        lambda: Integer(1, 9, likely=2.5),  # type: ignore[arg-type]
     ):
         with pytest.raises(ValueError, match="likely"):
             make()
@@ -438,7 +461,9 @@ def choose(given_known: Known) -> list[Chosen]:
 def test_what_is_chosen_is_new_and_in_the_space(space: Any) -> None:
     arms = {"one": 1, "grid": 4, "sampled grid": 6}.get(_name(space), 9)
     chosen = choose(known(space, bowl(space, arms)))
-    assert len(chosen) == {"one": 0, "grid": 2, "sampled grid": 2, "listed": 3}.get(_name(space), 4)
+    assert len(chosen) == {"one": 0, "grid": 2, "sampled grid": 2, "listed": 3}.get(
+        _name(space), 4
+    )
 
 
 LOSSES: dict[str, list[float]] = {
@@ -494,7 +519,9 @@ def test_what_is_close_to_arms_in_flight_is_not_chosen_again() -> None:
     assert second.config != first.config
 
 
-@pytest.mark.parametrize("space", [SQUARE, MIXED, HALF_CONDITIONAL], ids=["square", "mixed", "half"])
+@pytest.mark.parametrize(
+    "space", [SQUARE, MIXED, HALF_CONDITIONAL], ids=["square", "mixed", "half"]
+)
 def test_how_losses_are_rounded_in_the_last_digit_does_not_matter(space: Any) -> None:
     losses = bowl(space, 60)
     nudged = [loss * (1 + 2**-51) for loss in losses]
@@ -531,11 +558,8 @@ def test_a_search_finds_lower_losses_with_it() -> None:
 
     space = {"rate": LogUniform(1e-6, 1), "layers": Integer(1, 8), "act": ["relu", "tanh"]}
     policy = Hyperband(arms=60, budget=300, max_pulls=9)
-    pairs = [
-        (
-            search(wavy, space, policy=policy, seed=seed, sampler=GaussianProcess()).loss,
-            search(wavy, space, policy=policy, seed=seed).loss,
-        )
-        for seed in range(3)
-    ]
-    assert fmean(chosen for chosen, _ in pairs) < fmean(random for _, random in pairs)
+    chosen, random = (
+        [search(wavy, space, policy=policy, seed=seed, sampler=one).loss or 0 for seed in range(3)]
+        for one in (GaussianProcess(), None)
+    )
+    assert fmean(chosen) < fmean(random)

@@ -20,7 +20,11 @@ from lastarm.space.spaces import generator, read_space
 EXACT = 1000  # the most arms that the process learns from
 FITTED = 100  # the most arms that its hyperparameters are fitted to
 DRAWN = 400  # candidates that are drawn from the space
-BEST, REACHES, NEAR = 10, (0.3, 0.1, 0.03), 13  # arms, and neighbours of each of them at each reach
+BEST, REACHES, NEAR = (
+    10,
+    (0.3, 0.1, 0.03),
+    13,
+)  # arms, and neighbours of each of them at each reach
 HOPEFUL, FINE, FINER = 10, (0.1, 0.03), 5  # the same for the candidates that look best
 PENDING = 100  # the most arms without a loss that are taken into account
 HUGE = 1e150  # losses beyond it are taken for it, so that their squares are finite
@@ -55,8 +59,8 @@ class GaussianProcess(Sampler):
     learns from all; then from the 500 best and 500 of the others.
 
     Source: Jones, Schonlau & Welch, "Efficient global optimization of expensive black-box
-    functions" (1998). That the batch is believed to come out as expected is the "kriging believer"
-    of Ginsbourger, Le Riche & Carraro, "Kriging is well-suited to parallelize optimization" (2010).
+    functions" (1998). That a batch is believed to come out as expected is the "kriging believer" of
+    Ginsbourger, Le Riche & Carraro, "Kriging is well-suited to parallelize optimization" (2010).
     Keeping a third of the configs random is from Falkner, Klein & Hutter, "BOHB" (ICML 2018).
     """
 
@@ -82,7 +86,9 @@ class GaussianProcess(Sampler):
         pool = Pool(process)
         pool.add(drawn, rows[len(arms) + len(pending) :])
         random = generator(known.seed, "neighbours")
-        best = [arms[k] for k in np.argsort(np.round(values, PLACES), kind="stable")[:BEST].tolist()]
+        best = [
+            arms[k] for k in np.argsort(np.round(values, PLACES), kind="stable")[:BEST].tolist()
+        ]
         _add_neighbours(pool, space, best, random, REACHES, NEAR)
         hopeful = [pool.configs[place] for place in pool.ranking()[:HOPEFUL].tolist()]
         _add_neighbours(pool, space, hopeful, random, FINE, FINER)
@@ -92,7 +98,9 @@ class GaussianProcess(Sampler):
         while len(chosen) < known.count and (place := pool.next(taken)) is not None:
             mean = middle + unit * float(pool.means[place])
             variance = float(pool.variances[place]) + found.noise
-            chosen.append(Chosen(pool.configs[place], *scores.expected(mean, unit * sqrt(variance))))
+            chosen.append(
+                Chosen(pool.configs[place], *scores.expected(mean, unit * sqrt(variance)))
+            )
             pool.believe(place)
         return chosen
 
@@ -117,7 +125,7 @@ def _add_neighbours(
 
 
 def at_the_end(seen: Sequence[Seen]) -> tuple[list[Config], Array]:
-    """The config of each arm, and its loss as it would be at the highest level that any has reached.
+    """The config of each arm, and its loss as it would be at the highest level of all.
 
     What is to be expected after a level is the median of what happened to the arms that went on
     from there. An arm that failed or diverged has inf.
@@ -248,7 +256,7 @@ class Pool:
         return order[: int((~self._gone).sum())]
 
     def next(self, taken: set[Hashable]) -> int | None:
-        """The place of the best candidate that is not among the `taken` ones, and is from now on."""
+        """The place of the best candidate that is not `taken`. From now on it is."""
         for place in self.ranking().tolist():
             self._gone[place] = True
             identity = config_identity(self.configs[place])

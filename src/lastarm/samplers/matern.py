@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 
 STEPS = 25  # of the search for the most probable hyperparameters
 JITTER = 1e-8  # of the variance that the values have: for rows that are the same
@@ -34,8 +34,9 @@ LENGTH_DEVIATION = 1.0
 def length(count: int) -> Belief:
     """What is thought of the length scales of `count` parameters, each of which is 0 to 1.
 
-    Distances grow with the square root of their number, and length scales have to as well: Hvarfner,
-    Hellsten & Nardi, "Vanilla Bayesian optimization performs great in high dimensions" (2024).
+    Distances grow with the square root of their number, and length scales have to as well:
+    Hvarfner, Hellsten & Nardi, "Vanilla Bayesian optimization performs great in high dimensions"
+    (ICML 2024).
     """
     return Belief(log(count) / 2, LENGTH_DEVIATION)
 
@@ -60,12 +61,12 @@ def kernel(one: Array, other: Array) -> Array:
     (1 + √5 r + 5/3 r²) exp(−√5 r) for the distance r.
     """
     r = sqrt(5) * _distances(one, other)
-    return (1 + r + r * r / 3) * np.exp(-r)
+    return np.asarray((1 + r + r * r / 3) * np.exp(-r))
 
 
 def _distances(one: Array, other: Array) -> Array:
     squares = (one * one).sum(axis=1)[:, None] + (other * other).sum(axis=1) - 2 * one @ other.T
-    return np.sqrt(np.maximum(squares, 0))
+    return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def inverse_of(lower: Array) -> Array:
@@ -107,7 +108,7 @@ class Posterior:
         values: Array,
         hyperparameters: Hyperparameters,
     ) -> Self:
-        """Rasmussen & Williams, "Gaussian processes for machine learning" (2006), algorithm 2.1."""
+        """Rasmussen & Williams, "Gaussian processes for machine learning", algorithm 2.1."""
         _, amplitude, noise = hyperparameters
         scaled = rows / hyperparameters.lengths[parameters]
         covariance = amplitude * kernel(scaled, scaled)
@@ -188,9 +189,7 @@ def improbability(
     return float(score), gradient + off / beliefs[:, 1]
 
 
-def _minimum(
-    rows: Array, parameters: NDArray[np.int64], values: Array, beliefs: Array
-) -> Array:
+def _minimum(rows: Array, parameters: NDArray[np.int64], values: Array, beliefs: Array) -> Array:
     """The hyperparameters of the least improbability: Nocedal & Wright (2006), algorithm 6.1."""
     most = 4 * beliefs[:, 1]
 

@@ -2,8 +2,9 @@
 
 `domains.py` has the values of one parameter, `spaces.py` their combinations, and how configs are
 drawn from them: that of arm i is a function of the seed and i. `drawn.py` keeps those of a million
-arms. `beliefs.py` has where a user expects good values, and `encoding.py` what a model learns from:
-configs as rows of numbers, and their neighbours. Choosing configs by the losses of earlier arms belongs to `lastarm.samplers`.
+arms. `beliefs.py` has where a user expects good values, `encoding.py` what a model learns from:
+configs as rows of numbers, and their neighbours. Choosing configs by the losses of earlier arms
+belongs to `lastarm.samplers`.
 """
 
 from lastarm.space.domains import Choice as Choice

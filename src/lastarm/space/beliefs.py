@@ -45,5 +45,4 @@ def with_belief(
     normal = NormalDist(likely, WIDTH)
     below = np.array([normal.cdf(edge) for edge in edges.tolist()])
     believed = np.diff(below) / (below[-1] - below[0])
-    return (1 - SHARE) * weights + SHARE * believed
-
+    return np.asarray((1 - SHARE) * weights + SHARE * believed)

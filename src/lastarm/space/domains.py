@@ -547,7 +547,7 @@ class Choice(Finite):
         return sorted(self.options) if numbers else None
 
     def places(self, values: Sequence[Any]) -> NDArray[np.float64] | None:
-        """Where options are in their order, if they have one: in the middle of the room of each."""
+        """Where options are in their order, if there is one: in the middle of the room of each."""
         ordered = self.in_order()
         if ordered is None:
             return None
@@ -670,9 +670,7 @@ def _place(domain: Domain, value: Any) -> float:
     return float(places[0])
 
 
-def _believed(
-    domain: Domain, weights: NDArray[np.float64], likely: float
-) -> NDArray[np.float64]:
+def _believed(domain: Domain, weights: NDArray[np.float64], likely: float) -> NDArray[np.float64]:
     """The weights with the belief; without it, each value has as much room as its weight."""
     edges = np.concatenate([[0.0], np.cumsum(weights)])
     return with_belief(weights, edges / edges[-1], _place(domain, likely))

@@ -67,7 +67,9 @@ def _columns(read: AnyOf | Grid, configs: Sequence[Mapping[str, Any]]) -> Iterat
     which = np.array([part_of(read.parts, config) for config in configs], dtype=np.int64)
     if len(read.parts) > 1:
         yield np.eye(len(read.parts))[which] * APART
-    named = [(name, domain, k) for k, part in enumerate(read.parts) for name, domain in part.items()]
+    named = [
+        (name, domain, k) for k, part in enumerate(read.parts) for name, domain in part.items()
+    ]
     named.sort(key=lambda item: item[0])
     for name, same in groupby(named, key=lambda item: item[0]):
         having: list[tuple[Domain, list[int]]] = []  # a domain that several mappings share is one
@@ -147,7 +149,7 @@ def neighbours(
     - `config`: a config of it.
     - `count`: how many are tried. Those that turn out to be the same as another are left out.
     - `random`: what they are drawn with.
-    - `reach`: how far numbers go, as a share of the domain: the deviation of a normal distribution.
+    - `reach`: how far numbers go, as a share of the domain: a normal distribution's deviation.
 
     >>> from lastarm.space import Integer, Uniform
     >>> space = {"x": Uniform(0, 1), "layers": Integer(1, 6)}
@@ -157,11 +159,10 @@ def neighbours(
     {'x': 0.6956..., 'layers': 4}
     {'x': 0.4065..., 'layers': 2}
 
-    One to three parameters change: mostly one or two. A whole number changes by at least 1, a
-    choice becomes any other option, and in a list of mappings one in eight neighbours is of another
-    mapping, with the values that both have kept. `Configs` have no neighbours. All neighbours of a
-    `Grid` are in the grid, if it tries all values; else they are values that the grid may lack, so
-    it has none, either.
+    One to three parameters change: mostly one or two. A whole number changes by at least 1, and a
+    choice becomes any other option. In a list of mappings one in eight neighbours is of another
+    mapping, with the values that both have kept. `Configs` have no neighbours, and neither has a
+    `Grid` with `samples`, which would lack most of them.
     """
     read = read_space(space)
     if isinstance(read, Configs) or (isinstance(read, Grid) and read.samples is not None):
