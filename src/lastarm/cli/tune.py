@@ -177,6 +177,8 @@ def parameter(text: str) -> tuple[str, Any]:
 
     >>> parameter("lr=log:1e-5:1")
     ('lr', LogUniform(low=1e-05, high=1.0))
+    >>> parameter("lr=log:1e-5:1@1e-3")
+    ('lr', LogUniform(low=1e-05, high=1.0, likely=0.001))
     >>> parameter("width=int:16:64:16")
     ('width', Integer(low=16, high=64, log=False, step=16))
     >>> parameter("act=choice:relu,tanh"), parameter("epochs=10")
@@ -200,12 +202,16 @@ def domain(name: str, spelled: str) -> Any:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
                 raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
             return number(spelled)
+        rest, at, likely = rest.partition("@")
         bounds = [number(bound) for bound in rest.split(":")]
+        belief = {"likely": number(likely)} if at else {}
+        if at and kind == "normal":
+            raise InvalidArgument(f"{spelled!r} has a likely value already: the mean.")
         if len(bounds) == 3 and kind in STEPPED:
-            return INTERVALS[kind](*bounds[:2], step=bounds[2])
+            return INTERVALS[kind](*bounds[:2], step=bounds[2], **belief)
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
-        return INTERVALS[kind](*bounds)
+        return INTERVALS[kind](*bounds, **belief)
     except InvalidArgument as error:
         raise InvalidArgument(f"{name}: {error}", argument=name, given=spelled) from None
 

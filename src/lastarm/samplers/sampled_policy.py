@@ -15,7 +15,7 @@ from lastarm.samplers.protocol import Chosen, Known, Sampler, Seen
 from lastarm.space import Space, holds, others, recalled, spare
 
 CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
-NEW_CANDIDATES = 500  # where they are drawn for each batch
+NEW_CANDIDATES = 400  # where they are drawn for each batch
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from lastarm.samplers import SAMPLERS
 
 FORMS = (
     "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, normal:MEAN:SD, choice:A,B,C, "
-    "ordered:A,B,C, or a value; uniform and int may end in :STEP"
+    "ordered:A,B,C, or a value; uniform and int may end in :STEP, and numbers in @LIKELY"
 )
 
 

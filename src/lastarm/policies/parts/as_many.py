@@ -62,6 +62,8 @@ class AsMany(InRounds):
 
     def most_arms(self, budgets: Sequence[int]) -> int:
         """How many arms there may be, even if all fail, with one budget after another."""
+        if not self.in_order:
+            return self._most
         return min(self._most, sum(budget // self.least_level(budget) + 1 for budget in budgets))
 
     @abstractmethod
