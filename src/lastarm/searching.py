@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -26,6 +27,7 @@ from lastarm.checkpoints.index import Index
 from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
+    JournalError,
     NoTestLoss,
     ReplayDiverged,
     TrainerChanged,
@@ -38,14 +40,17 @@ from lastarm.journal import (
     changed_code,
     described_policy,
     header,
+    read,
     set_aside,
 )
+from lastarm.journal.header import budgets_of
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
-from lastarm.policies.named import choose
+from lastarm.policies import Brackets
+from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, Policy, ahead
@@ -55,9 +60,9 @@ from lastarm.result import Result, Winner, unwrapped
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
-from lastarm.samplers import SampledPolicy, Sampler
+from lastarm.samplers import GaussianProcess, SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, drawn, examples, size
+from lastarm.space import Space, domains, drawn, examples, is_listed, size
 from lastarm.space.drawn import Drawn
 from lastarm.space.spaces import SHUFFLED
 from lastarm.system.offspring import ThisProcess
@@ -118,15 +123,20 @@ def perform(
     if hasattr(trainer, "expect"):
         trainer.expect(examples(space, include))
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
-    policy, limit = choose(
+    left_to_us = policy is None
+    policy, limit = choose_as_begun(
         policy,
         numbers,
+        journal=None if fresh else journal,
+        space=space,
         seed=seed,
         seconds=seconds,
         workers=workers,
         restarts=bool(getattr(how, "restarts", False)),
         horizon=getattr(how, "max_pulls", None),
     )
+    if left_to_us and sampler is None and isinstance(policy, Brackets):
+        sampler = GaussianProcess()
     policy = _within(policy, space)
     make_runner = chosen_runner(
         runner,
@@ -432,6 +442,36 @@ def _require_one_meaning(metric: Metric, event: Event) -> None:
         )
         way_out = "Return the figure that arms are compared by as 'loss', or use another name"
         raise InvalidArgument.of("metric", metric.name, rule, way_out)
+
+
+def choose_as_begun(
+    policy: Policy | str | None,
+    numbers: Mapping[str, Any],
+    *,
+    journal: str | Path | None,
+    space: Space,
+    **known: Any,
+) -> Chosen:
+    """What `choose` chooses for a space; where arms are left to it, as when the search began.
+
+    A larger budget extends a search, and does not make it one by another policy.
+    """
+    if policy is not None or numbers.get("arms") is not None or is_listed(space):
+        return choose(policy, numbers, **known)
+    there_are = inf if (counted := size(space)) is None else counted
+    budget = numbers.get("budget")
+    first = _first_budget(journal) if journal and os.path.exists(journal) else None
+    if first is None or not isinstance(budget, int) or budget < first:
+        return choose(policy, numbers, there_are=there_are, **known)
+    chosen = choose(policy, {**numbers, "budget": first}, there_are=there_are, **known)
+    return chosen._replace(policy=unasked(chosen.policy, budget=budget))
+
+
+def _first_budget(journal: str | Path) -> int | None:
+    """The budget that the search of a journal began with, if it can be read."""
+    with suppress(JournalError):
+        return next(iter(budgets_of(read(journal))), None)
+    return None  # it is said why when it is opened
 
 
 def _within(policy: Policy, space: Space) -> Policy:

@@ -27,7 +27,7 @@ def plan(
     **numbers: Any,
 ) -> None:
     """Show what a search will spend before it begins."""
-    chosen, _ = by_options(policy, numbers)
+    chosen, _ = by_options(policy, numbers, there_are=inf)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
     given = (workers, seconds_per_pull, seconds_per_look)

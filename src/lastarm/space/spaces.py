@@ -317,6 +317,11 @@ def size(space: Space) -> int | None:
     return read_space(space).size
 
 
+def is_listed(space: Space) -> bool:
+    """Whether it is a list of configs, of which nothing is known but that they differ."""
+    return isinstance(read_space(space), Configs)
+
+
 def describe(space: Space) -> dict[str, Any]:
     """A space as JSON for people to read. Spaces that differ are described differently.
 
