@@ -119,15 +119,17 @@ def _without_arms(
     numbers: dict[str, Any], there_are: float, restarts: bool | None
 ) -> tuple[str, dict[str, Any]]:
     """The name of a policy, and its numbers, where the number of arms is left to it."""
-    if "budget" not in numbers or "max_pulls" not in numbers:
-        return "", numbers  # it is said what is missing
+    if "max_pulls" not in numbers:
+        return "", numbers
+    if "budget" not in numbers:
+        return Brackets.name, numbers  # it is said what is missing
     budget, most = (
         whole_number(name, numbers[name], *WHOLE_NUMBERS[name]) for name in ("budget", "max_pulls")
     )
-    if budget >= FULL_TRAININGS * most:
+    eta = numbers.get("eta", HorizonHalving.eta)
+    if budget >= FULL_TRAININGS * most and isinstance(eta, int):
         return Brackets.name, numbers
     arms = int(min(MOST_DRAWN, budget, there_are))
-    eta = numbers.get("eta", HorizonHalving.eta)
     worth, _ = worth_drawing(arms, budget, most, eta, restarts=bool(restarts))
     return HorizonHalving.name, {**numbers, "arms": worth}
 
