@@ -31,6 +31,8 @@ from lastarm.journal import read
 from lastarm.journal.header import header_of
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
+from lastarm.policies import Brackets
+from lastarm.searching import choose_as_begun
 from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
 from lastarm.texts import counted
 from lastarm.trainers import AnyTrainer, Program
@@ -69,16 +71,21 @@ def tune(
         chosen, options["seconds"] = by_options(
             policy,
             numbers,
+            by=choose_as_begun,
+            space=space,
+            journal=None if options["fresh"] else options["journal"],
             seed=options["seed"],
             seconds=options["seconds"],
             workers=options["workers"],
             restarts=bool(getattr(tuned, "restarts", False)),
         )
+        if policy is None and isinstance(chosen, Brackets):
+            sampler = sampler or "gaussian-process"
         result = search(
             tuned,
             space,
             policy=chosen,
-            sampler=None if sampler is None else getattr(samplers, samplers.SAMPLERS[sampler])(),
+            sampler=getattr(samplers, samplers.SAMPLERS[sampler])() if sampler else None,
             include=include,
             checkpoints=Checkpoints(checkpoints, trust=trust),
             **options,

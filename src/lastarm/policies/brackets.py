@@ -63,7 +63,6 @@ class Brackets(AsMany):
     """
 
     name: ClassVar[str] = "brackets"
-    as_it_goes: ClassVar[bool] = True
     eta: int = 3
     at_once: int = added_later(1)
 
@@ -92,11 +91,6 @@ class Brackets(AsMany):
     def better(self, now: int, before: int) -> int:
         """What was recommended before an extension is among the arms that are compared now."""
         return now
-
-    @property
-    def batch(self) -> int:
-        """How many arms begin in the rung that is open: all of them, or none."""
-        return len(self._round)
 
     def least_level(self, budget: int) -> int:
         """The first of a bracket."""

@@ -23,6 +23,9 @@ from lastarm.space.spaces import domains as domains
 from lastarm.space.spaces import draw as draw
 from lastarm.space.spaces import drawn as drawn
 from lastarm.space.spaces import examples as examples
+from lastarm.space.spaces import holds as holds
+from lastarm.space.spaces import is_listed as is_listed
+from lastarm.space.spaces import others as others
 from lastarm.space.spaces import recalled as recalled
 from lastarm.space.spaces import size as size
 from lastarm.space.spaces import spare as spare

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
 from math import prod
@@ -198,8 +198,15 @@ def draw(
     return list(drawn(space, arms, seed, include))
 
 
-def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any]] = ()) -> Drawn:
-    """What `draw` gives, in less memory."""
+def drawn(
+    space: Space,
+    arms: int,
+    seed: int,
+    include: Sequence[Mapping[str, Any]] = (),
+    *,
+    fewer: bool = False,
+) -> Drawn:
+    """What `draw` gives, in less memory; or `fewer`, if that is fine and there are no more."""
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     read = read_space(space)
@@ -221,10 +228,10 @@ def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any
         raise InvalidArgument.of("arms", arms, rule, way_out)
     configs = Drawn(first.values())
     most = len(first) + (arms if read.size is None else read.size)
-    if arms <= most or most <= SHUFFLED:
+    if fewer or arms <= most or most <= SHUFFLED:
         configs.extend(islice(read.configs(seed, set(first)), arms - len(first)))
         most = len(configs)
-    if most < arms:
+    if most < arms and not fewer:
         rule = f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice"
         raise InvalidArgument.of("arms", arms, rule, f"Use at most {most}, or a wider space")
     return configs
@@ -245,6 +252,27 @@ def _require_inside(argument: str, config: Mapping[str, Any], parts: Sequence[Pa
     raise InvalidArgument.of(argument, config, rule, way_out)
 
 
+def others(space: Space, taken: Set[Hashable], count: int, seed: int) -> list[dict[str, Any]]:
+    """`count` random configs, or as many as there are, without those whose identity is `taken`."""
+    configs = read_space(space).configs(seed, set())
+    return list(islice((c for c in configs if config_identity(c) not in taken), count))
+
+
+def holds(space: Space, config: Mapping[str, Any]) -> bool:
+    """Whether a config is one of a space.
+
+    >>> holds({"act": ["relu", "tanh"]}, {"act": "relu"}), holds({"act": ["relu"]}, {"act": "tanh"})
+    (True, False)
+    """
+    read = read_space(space)
+    if isinstance(read, Configs):
+        return config_identity(config) in map(config_identity, read.parts)
+    return any(
+        part.keys() == config.keys() and all(part[name].contains(config[name]) for name in part)
+        for part in read.parts
+    )
+
+
 def spare(
     space: Space, configs: Sequence[Mapping[str, Any]], count: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -254,9 +282,7 @@ def spare(
     >>> spare(space, draw(space, arms=2, seed=0), 5, seed=0) == draw(space, arms=3, seed=0)[2:]
     True
     """
-    taken = set(map(config_identity, configs))
-    others = (c for c in read_space(space).configs(seed, set()) if config_identity(c) not in taken)
-    return list(islice(others, count))
+    return others(space, set(map(config_identity, configs)), count, seed)
 
 
 def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -276,7 +302,7 @@ def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
             values = {name: part[name].recalled(written.get(name)) for name in part}
             if part.keys() == written.keys() and all(len(each) == 1 for each in values.values()):
                 found.append({name: each[0] for name, each in values.items()})
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(set(map(config_identity, found))) == 1 else None
 
 
 def size(space: Space) -> int | None:
@@ -289,6 +315,11 @@ def size(space: Space) -> int | None:
     12
     """
     return read_space(space).size
+
+
+def is_listed(space: Space) -> bool:
+    """Whether it is a list of configs, of which nothing is known but that they differ."""
+    return isinstance(read_space(space), Configs)
 
 
 def describe(space: Space) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class AsMany(InRounds):
 
     begins_anew: ClassVar[bool] = True
     draws_anew: ClassVar[bool] = True
+    counts_arms: ClassVar[bool] = False
     arms: int = added_later(AS_MANY)
     budget: int = field(default=cast(int, None), metadata={NEEDED: True})
     max_pulls: int = field(default=cast(int, None), metadata={NEEDED: True})
@@ -54,8 +55,15 @@ class AsMany(InRounds):
         """Whether arms begin in the order of their numbers."""
         return True
 
+    @property
+    def batch(self) -> int:
+        """How many arms begin together, in a rung in which any begin: all of that rung."""
+        return len(self._round)
+
     def most_arms(self, budgets: Sequence[int]) -> int:
         """How many arms there may be, even if all fail, with one budget after another."""
+        if not self.in_order:
+            return self._most
         return min(self._most, sum(budget // self.least_level(budget) + 1 for budget in budgets))
 
     @abstractmethod

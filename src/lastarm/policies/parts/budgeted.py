@@ -49,7 +49,7 @@ class Facts:
     drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
     begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
     draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
-    as_it_goes: ClassVar[bool] = False  # whether arms begin while there is budget, for a model
+    counts_arms: ClassVar[bool] = True  # whether a header has to say how many arms there are
     ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
     measures: ClassVar[bool] = False  # whether it decides by how long pulls and looks take
     who_goes_on: ClassVar[str] = "The best go on."
