@@ -31,7 +31,7 @@ SPACES: dict[str, Any] = {
 
 
 def known(space: Any, arms: int) -> Known:
-    """Arms whose losses depend on three hyperparameters; a ninth of them are seen at all levels."""
+    """Arms whose losses depend on three hyperparameters; a ninth of them reach the last level."""
     begun, random = draw(space, arms, seed=0), np.random.default_rng(0)
     losses = ((encode(space, begun).rows[:, :3] - 0.4) ** 2).sum(axis=1)
     losses += 0.05 * random.random(arms)

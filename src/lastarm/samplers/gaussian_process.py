@@ -18,7 +18,7 @@ from lastarm.space import Space, encode, neighbours
 from lastarm.space.spaces import generator, read_space
 
 EXACT = 1000  # the most arms that the process learns from
-FITTED = 100  # the most arms that its hyperparameters are fitted to
+FITTED = 80  # the most arms that its hyperparameters are fitted to
 DRAWN = 400  # candidates that are drawn from the space
 BEST, REACHES, NEAR = (
     10,
@@ -59,7 +59,7 @@ class GaussianProcess(Sampler):
     learns from all; then from the 500 best and 500 of the others.
 
     Source: Jones, Schonlau & Welch, "Efficient global optimization of expensive black-box
-    functions" (1998). That a batch is believed to come out as expected is the "kriging believer" of
+    functions" (1998). To believe that a batch comes out as expected is the "kriging believer" of
     Ginsbourger, Le Riche & Carraro, "Kriging is well-suited to parallelize optimization" (2010).
     Keeping a third of the configs random is from Falkner, Klein & Hutter, "BOHB" (ICML 2018).
     """
