@@ -132,9 +132,9 @@ def test_the_budget_is_spent_to_the_last_pull(
 
 def test_a_budget_of_ten_trainings_is_divided_evenly() -> None:
     policy = Brackets(budget=810, max_pulls=81)
-    assert [(b["arms"], b["levels"]) for b in policy.plan_details()["brackets"]] == [
-        (10, (9, 27, 81))
-    ] * 4
+    planned = policy.plan_details()["brackets"]
+    assert [one["arms"] for one in planned] == [10, 10, 11, 11]
+    assert {one["levels"] for one in planned} == {(9, 27, 81)}
     assert policy.plan().pulls == 810
     levels = {most: Brackets(budget=100 * most, max_pulls=most) for most in (1, 2, 8, 243)}
     first = {most: policy.plan_details()["brackets"][0] for most, policy in levels.items()}
@@ -149,9 +149,9 @@ def test_a_budget_of_ten_trainings_is_divided_evenly() -> None:
 
 def test_more_at_once_is_a_wider_bracket_and_a_huge_budget_has_wider_ones() -> None:
     wide = Brackets(budget=2000, max_pulls=27, at_once=4).plan_details()["brackets"]
-    assert {one["arms"] for one in wide} <= {36, 37, 38, 39, 40}
+    assert [one["arms"] >= 36 for one in wide] == [True] * (2000 // 252)
     many = Brackets(budget=10**6, max_pulls=27).plan_details()["brackets"]
-    assert 100 < len(many) <= 130
+    assert 100 < len(many) <= 128
 
 
 def test_what_it_was_made_with_is_what_a_header_says() -> None:
@@ -171,7 +171,7 @@ def test_what_it_was_made_with_is_what_a_header_says() -> None:
 def test_every_runner_gives_one_digest() -> None:
     answer = chosen()
     for workers in (2, 7):
-        pace = [1.0 + (7 * arm) % 5 for arm in range(200)]
+        pace = [1.0 + (7 * arm) % 5 for arm in range(Brackets(budget=BUDGET, max_pulls=MOST).arms)]
         found = chosen(runner=partial(Simulated, workers=workers, seconds_per_pull=pace))
         assert (found.digest, found.configs) == (answer.digest, answer.configs)
     assert answer.complete
@@ -181,11 +181,12 @@ def test_every_runner_gives_one_digest() -> None:
 
 def test_cut_off_at_every_record_it_resumes_to_the_same_arms(tmp_path: Path) -> None:
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
-    answer = chosen(journal=whole)
+    two = partial(chosen, policy=Brackets(budget=45, max_pulls=MOST))
+    answer = two(journal=whole)
     lines = whole.read_bytes().splitlines(keepends=True)
     for kept in range(1, len(lines) + 1):
         part.write_bytes(b"".join(lines[:kept]))
-        found = chosen(journal=part)
+        found = two(journal=part)
         assert (found.digest, list(found.configs)) == (answer.digest, list(answer.configs)), kept
     assert [event.origin for event in read(whole) if isinstance(event, Pull)] == [
         event.origin for event in read(part) if isinstance(event, Pull)
@@ -201,7 +202,7 @@ def test_the_moment_of_a_larger_budget_changes_nothing(tmp_path: Path) -> None:
     assert len(answer.configs) > 25
     assert chosen(journal=whole).digest == answer.digest, "the smaller budget resumes it, too"
     lines = whole.read_bytes().splitlines(keepends=True)
-    for kept in range(2, len(lines), 13):
+    for kept in range(2, len(lines), 41):
         part.write_bytes(b"".join(lines[:kept]))
         assert more(journal=part).digest == answer.digest, kept
 
@@ -254,8 +255,9 @@ def test_a_space_that_runs_out_of_configs_ends_the_search(tmp_path: Path) -> Non
         assert result.config is not None
         assert result.config["x"] == 1
     path = tmp_path / "few.jsonl"
-    search(steady, space, budget=95, max_pulls=9, journal=path)
-    more = search(steady, space, budget=10**4, max_pulls=9, journal=path)
+    few = partial(search, steady, space, max_pulls=9, journal=path, checkpoints=False)
+    few(budget=95)
+    more = few(budget=10**4)
     assert (more.spent.pulls, more.complete) == (12 * 9, True)
 
 
@@ -301,7 +303,7 @@ def test_a_thousand_arms_and_twenty_hyperparameters_half_of_them_conditional() -
     assert all("a0" in config or "b0" in config for config in result.configs)
 
 
-# What is chosen where it is left out ---------------------------------------------------------------
+# What is chosen where it is left out -------------------------------------------------------------
 
 
 def test_the_default_follows_from_the_budget(tmp_path: Path) -> None:

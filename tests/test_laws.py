@@ -15,9 +15,9 @@ from lastarm.errors import NotAsked
 from lastarm.events import Told, Work
 from lastarm.policies import (
     ASHA,
-    Brackets,
     EXP3,
     POLICIES,
+    Brackets,
     Doubling,
     EnvelopeHalving,
     HorizonHalving,

@@ -91,7 +91,7 @@ def fresh(policy: Policy, **changed: Any) -> Policy:
 
 
 def _arguments(policy: Policy) -> dict[str, Any]:
-    """What a policy was made with. It may know better than its fields, which may follow from it."""
+    """What a policy was made with. It may know that better than its fields, which may follow."""
     if hasattr(policy, "arguments"):
         given: dict[str, Any] = policy.arguments()
         return given

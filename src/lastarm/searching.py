@@ -506,7 +506,7 @@ def _draw_more(prepared: _Prepared, journal: Journal) -> None:
 
 
 def _tried(prepared: _Prepared, ledger: Ledger) -> Sequence[Config]:
-    """The configs of the arms that were asked for: where their number follows, those that began."""
+    """The configs of arms that were asked for; where their number follows, of those that began."""
     if not _grows(prepared.policy):
         return prepared.configs
     return prepared.configs[: 1 + max([*ledger.curves, *ledger.failures], default=-1)]

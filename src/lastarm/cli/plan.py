@@ -44,7 +44,9 @@ def plan(
     if brackets := chosen.plan_details().get("brackets", []):
         display.console.print(_brackets(chosen, brackets))
         if (left := planned.pulls - sum(one["pulls"] for one in brackets)) > 0 and planned.exact:
-            display.say(f"{counted(left, 'pull')} left for the best of the arms that were dropped.")
+            display.say(
+                f"{counted(left, 'pull')} left for the best of the arms that were dropped."
+            )
     elif planned.rungs:
         headings = ("rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all")
         rungs, total = display.table(*headings, title=f"{chosen}"), 0

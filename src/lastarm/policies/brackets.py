@@ -46,8 +46,8 @@ class Brackets(AsMany):
     it would have used are for later arms. A budget too small for a bracket of eta arms up to R has
     brackets up to R/eta, or R/eta², and so on.
 
-    With `at_once` = k, brackets are k times as wide: as if k of them ran side by side, and the best
-    of all their arms went on. So k workers are busy also with the last arms of a bracket.
+    With `at_once` = k, brackets are k times as wide: as if k of them ran side by side, and the
+    best of all their arms went on. So k workers are busy also with the last arms of a bracket.
 
     If the trainer `restarts`, every level is trained from zero, and a bracket costs the sum of all
     its arms times their levels.

@@ -106,8 +106,8 @@ class Hyperband(AsMany):
     When all brackets have been run, they are run again, until the budget is spent. A bracket that
     does not fit into what is left is passed over. When none fits, what is left is spent on the
     most promising of the arms that were dropped: those at the highest level first, and of these
-    the lowest loss. If none fits from the beginning, `max_pulls` is lowered by factors of eta until
-    one does.
+    the lowest loss. If none fits from the beginning, `max_pulls` is lowered by factors of eta
+    until one does.
 
     The best of the brackets' winners is recommended. (Their algorithm returns the smallest loss
     seen at any level. But the lowest loss after little training may not be the lowest after much.)
@@ -160,12 +160,11 @@ class Hyperband(AsMany):
     def brackets(self) -> list[Bracket]:
         """Those that are opened if no arm fails, as long as there are arms that no other had."""
         opened: list[Bracket] = []
-        left, new = self.budget, self.arms
-        for number, bracket in enumerate(self._fitting(lambda: left)):
-            if new <= 0 and number >= len(brackets(self.max_pulls, self.eta)):
+        once = len(brackets(self.max_pulls, self.eta))
+        for bracket in self._fitting(lambda: self.budget - sum(map(self._cost, opened))):
+            if len(opened) >= once and sum(one.arms for one in opened) >= self.arms:
                 break
             opened.append(bracket)
-            left, new = left - self._cost(bracket), new - bracket.arms
         return opened
 
     def _fitting(self, left: Callable[[], int]) -> Iterator[Bracket]:

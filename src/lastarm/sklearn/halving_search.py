@@ -47,10 +47,10 @@ from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
-from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
-from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.samplers import GaussianProcess, Sampler
 from lastarm.searching import choose_as_begun
+from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
+from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, drawn, examples, is_listed, recalled, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
@@ -586,7 +586,6 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
         chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
-
 
     def _chooses_as_it_goes(self, chosen: Chosen) -> bool:
         """Whether settings are chosen by those before: if all of that is left to lastarm."""

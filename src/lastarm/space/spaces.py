@@ -261,7 +261,8 @@ def others(space: Space, taken: Set[Hashable], count: int, seed: int) -> list[di
 def holds(space: Space, config: Mapping[str, Any]) -> bool:
     """Whether a config is one of a space.
 
-    >>> holds({"act": ["relu", "tanh"]}, {"act": "relu"}), holds({"act": ["relu"]}, {"act": "tanh"})
+    >>> space = {"act": ["relu", "tanh"]}
+    >>> holds(space, {"act": "relu"}), holds(space, {"act": "gelu"})
     (True, False)
     """
     read = read_space(space)

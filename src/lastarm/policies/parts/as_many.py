@@ -103,9 +103,9 @@ class AsMany(InRounds):
     def spend_what_is_left(self) -> Generator[list[Pull], dict[int, float], None]:
         """Spend what is not enough for a bracket on the most promising arms that were dropped.
 
-        Those at the highest level come first, and of these the lowest loss. As many as possible are
-        brought to the highest level of all, and the next one as far as possible. If all arms are
-        there, new ones begin, unless arms begin in an order that is drawn.
+        Those at the highest level come first, and of these the lowest loss. As many as possible
+        are brought to the highest level of all, and the next one as far as possible. If all arms
+        are there, new ones begin, unless arms begin in an order that is drawn.
         """
         while pulls := self._for_what_is_left():
             try:
