@@ -112,6 +112,7 @@ faults: $(VENV)/.installed-dev
 
 pictures: $(VENV)/.installed-dev browser
 	$(BIN)/python docs/pictures/demo.py
+	$(BIN)/python docs/pictures/choosing.py
 	$(BIN)/python docs/pictures/idea.py
 	$(BIN)/python docs/pictures/plots.py
 	$(BIN)/python docs/pictures/report.py

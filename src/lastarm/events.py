@@ -15,12 +15,35 @@ from typing import Any, NamedTuple
 from lastarm.errors import InvalidArgument
 
 
+class Origin(NamedTuple):
+    """Where the config of an arm is from, in a search with a sampler.
+
+    - `how`: "chosen" by the sampler, "random", or "included" by the user.
+    - `mean`, `deviation`: what the sampler expected of its loss at the level at which arms are
+      compared, and how sure it was of that; None if it did not say.
+    """
+
+    how: str
+    mean: float | None = None
+    deviation: float | None = None
+
+
+class Beginning(dict[str, Any]):
+    """The config of an arm that begins, which knows its `origin`."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, config: Mapping[str, Any], origin: Origin) -> None:
+        super().__init__(config)
+        self.origin = origin
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Pull:
     """Bring `arm` to `upto` pulls in all, then look at its loss once.
 
     Absolute rather than "r more", so that repeating it is harmless. In the journal, the pull that
-    begins an arm also says what the arm's `config` is.
+    begins an arm also says what the arm's `config` is, and with a sampler what its `origin` is.
     """
 
     arm: int
@@ -36,6 +59,11 @@ class Pull:
         _set_arm(self, arm)
         _set_upto(self, upto)
         _set_config(self, config)
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the config is from, if this pull begins an arm of a search with a sampler."""
+        return getattr(self.config, "origin", None)
 
 
 _set_arm, _set_upto, _set_config = (vars(Pull)[name].__set__ for name in ("arm", "upto", "config"))

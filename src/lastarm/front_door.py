@@ -74,9 +74,12 @@ def search(
     :param space: what may vary: hyperparameters and their domains.
     :param policy: what decides: a policy such as Hyperband(arms=64, budget=4096, max_pulls=81), or
         the name of one. Left out, it is `HorizonHalving` if `max_pulls` is given, else the paper's
-        `SuccessiveHalving`; with `seconds` and no budget, it is `TimedHalving`.
-    :param arms: how many configs to draw. With `seconds` and no budget it may be left out: then as
-        many are drawn as there is time for.
+        `SuccessiveHalving`; with `seconds` and no budget, it is `TimedHalving`. If `arms` is left
+        out, too, and the budget is at least ten times `max_pulls`, it is `Brackets`.
+    :param arms: how many configs to draw, of which the best is to be found. It may be left out if
+        there are `max_pulls` and a budget: then configs are chosen as the search goes, by what is
+        known of those before, or as many are drawn as a budget of less than ten full trainings is
+        worth. With `seconds` and no budget as many are drawn as there is time for.
     :param budget: the total of pulls over all arms. It is never exceeded.
     :param max_pulls: the most pulls that one arm is worth, if that is known.
     :param runner: what performs pulls: "serial", "processes", "batched", "ray", a Dask client, or
@@ -91,8 +94,9 @@ def search(
     :param checkpoints: where trained states are kept: a folder, or `Checkpoints`. True is a folder
         beside the journal, False keeps them in memory only.
     :param seed: what all randomness is derived from.
-    :param sampler: what chooses later configs by the losses of earlier ones, such as `Forest()`.
-        Left out, all are drawn at random.
+    :param sampler: what chooses later configs by the losses of earlier ones, such as
+        `GaussianProcess()`, which is the default where `arms` and `policy` are left out and the
+        budget is at least ten times `max_pulls`. Else, if it is left out, all are drawn at random.
     :param seconds: stop after this time. Without a budget it is the budget: the search measures
         what pulls and looks take, and plans to use this time well.
     :param pull_seconds: a pull that takes longer has failed (for worker processes).

@@ -21,6 +21,7 @@ from lastarm.journal.header import metric_of
 from lastarm.journal.sanity import require_sane
 from lastarm.ledger import CodeChange, Ledger, LevelCost, Spent, Stretch, Utilisation
 from lastarm.ledger.ledger import Curves, causes
+from lastarm.policies.named import facts_of
 from lastarm.policy import lowest
 from lastarm.texts import clean, counted, printable, short
 from lastarm.trainers import Config, Maximized, arm_seed
@@ -247,7 +248,8 @@ class Result:
         If `arms` was left out, there are none of these.
         """
         arms = self.policy.get("arms")
-        if not isinstance(arms, int) or self.policy.get("open_ended"):
+        counted = facts_of(str(self.policy.get("name"))).counts_arms
+        if not isinstance(arms, int) or not counted or self.policy.get("open_ended"):
             return 0
         return max(0, arms - len(self.curves.keys() | self.failures.keys()))
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -26,6 +27,7 @@ from lastarm.checkpoints.index import Index
 from lastarm.errors import (
     AllArmsFailed,
     InvalidArgument,
+    JournalError,
     NoTestLoss,
     ReplayDiverged,
     TrainerChanged,
@@ -38,14 +40,19 @@ from lastarm.journal import (
     changed_code,
     described_policy,
     header,
+    read,
     set_aside,
 )
+from lastarm.journal.header import budgets_of
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
-from lastarm.policies.named import choose
+from lastarm.policies import Brackets
+from lastarm.policies.named import Chosen, choose
+from lastarm.policies.parts.as_many import AsMany
+from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, Policy, ahead
 from lastarm.policy import fresh as unasked
 from lastarm.report.notebook import in_notebook
@@ -53,9 +60,11 @@ from lastarm.result import Result, Winner, unwrapped
 from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
-from lastarm.samplers import SampledPolicy, Sampler
+from lastarm.samplers import GaussianProcess, SampledPolicy, Sampler
 from lastarm.signals import Stop, stop_on_signals
-from lastarm.space import Space, domains, drawn, examples, size
+from lastarm.space import Space, domains, drawn, examples, is_listed, size
+from lastarm.space.drawn import Drawn
+from lastarm.space.spaces import SHUFFLED
 from lastarm.system.offspring import ThisProcess
 from lastarm.system.temporary import sweep
 from lastarm.trainers import (
@@ -70,6 +79,8 @@ from lastarm.trainers import (
 from lastarm.trainers.metric import LOSS, UNNAMED, Metric
 from lastarm.trainers.protocol import known_resource
 from lastarm.trainers.source_code import users_line
+
+AT_FIRST = 64  # arms, whose configs identify a search in which their number grows with the budget
 
 
 def perform(
@@ -113,17 +124,21 @@ def perform(
     if hasattr(trainer, "expect"):
         trainer.expect(examples(space, include))
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
-    policy, limit = choose(
+    left_to_us = policy is None
+    policy, limit = choose_as_begun(
         policy,
         numbers,
+        journal=None if fresh else journal,
+        space=space,
         seed=seed,
         seconds=seconds,
         workers=workers,
         restarts=bool(getattr(how, "restarts", False)),
         horizon=getattr(how, "max_pulls", None),
     )
-    if getattr(policy, "open_ended", False):
-        policy = unasked(policy, arms=min(policy.arms, size(space) or policy.arms))
+    if left_to_us and sampler is None and isinstance(policy, Brackets):
+        sampler = GaussianProcess()
+    policy = _within(policy, space)
     make_runner = chosen_runner(
         runner,
         workers,
@@ -131,12 +146,13 @@ def perform(
         starts_processes=getattr(how, "starts_processes", False),
         batched=batched,
     )
-    configs: Sequence[Config] = drawn(space, policy.arms, seed, include)
+    configs = _configs_of(policy, space, seed, include)
     prepared = _Prepared(
         trainer=how,
         space=space,
         include=include,
-        configs=list(configs) if sampler else configs,  # a sampler puts others in their place
+        # A sampler puts others in their place.
+        configs=cast(Drawn, list(configs)) if sampler else configs,
         seed=seed,
         policy=unasked(policy),
         sampler=sampler,
@@ -165,7 +181,7 @@ class _Prepared:
     trainer: Trainer[Any]
     space: Space
     include: Sequence[Config]
-    configs: Sequence[Config]
+    configs: Drawn
     seed: int
     policy: Policy
     sampler: Sampler | None
@@ -222,7 +238,8 @@ def _begin(
             seed=prepared.seed,
             policy=prepared.policy,
             space=prepared.space,
-            configs=prepared.configs,
+            # With a larger budget, there may be more arms.
+            configs=prepared.configs[:AT_FIRST] if _grows(prepared.policy) else prepared.configs,
             trainer=prepared.trainer,
             recommend=prepared.recommend,
             sampler=prepared.sampler,
@@ -234,6 +251,10 @@ def _begin(
         if code := changed_code(journal.events, begins_with):
             changed = Changed(code)
             _warn_of_changes(journal, code)
+    policy = prepared.policy
+    if isinstance(journal, Journal):
+        policy = _as_it_began(policy, journal)
+        _draw_more(prepared, journal)
     states = Arms(
         prepared.trainer,
         prepared.configs,
@@ -248,9 +269,6 @@ def _begin(
         always = prepared.journal is not None or best
         states = replace(states, index=index, memory=kept.memory, always=always)
     runner = stack.enter_context(closing(prepared.make_runner(states)))
-    policy = prepared.policy
-    if isinstance(journal, Journal):
-        policy = _as_it_began(policy, journal)
     sheet = Timesheet(runner.free, known=len(journal.events))
     stop = stack.enter_context(stop_on_signals(prepared.seconds))
     watchers: list[Callable[[Event], object]] = []
@@ -300,7 +318,7 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
         begun.asked,
         begun.runner,
         begun.journal,
-        prepared.configs,
+        getattr(begun.asked, "beginnings", prepared.configs),
         retries=prepared.retries,
         stop=begun.stop,
         changed=begun.changed,
@@ -346,7 +364,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         ledger,
         found,
         complete=policy.finished,
-        configs=prepared.configs,
+        configs=_tried(prepared, ledger),
         policy=described_policy(policy, prepared.recommend, prepared.sampler),
         space=domains(prepared.space),
         metric=prepared.metric,
@@ -431,10 +449,80 @@ def _require_one_meaning(metric: Metric, event: Event) -> None:
         raise InvalidArgument.of("metric", metric.name, rule, way_out)
 
 
+def choose_as_begun(
+    policy: Policy | str | None,
+    numbers: Mapping[str, Any],
+    *,
+    journal: str | Path | None,
+    space: Space,
+    **known: Any,
+) -> Chosen:
+    """What `choose` chooses for a space; where arms are left to it, as when the search began.
+
+    A larger budget extends a search, and does not make it one by another policy.
+    """
+    if policy is not None or numbers.get("arms") is not None or is_listed(space):
+        return choose(policy, numbers, **known)
+    there_are = inf if (counted := size(space)) is None else counted
+    budget = numbers.get("budget")
+    first = _first_budget(journal) if journal and os.path.exists(journal) else None
+    if first is None or not isinstance(budget, int) or budget < first:
+        return choose(policy, numbers, there_are=there_are, **known)
+    chosen = choose(policy, {**numbers, "budget": first}, there_are=there_are, **known)
+    return chosen._replace(policy=unasked(chosen.policy, budget=budget))
+
+
+def _first_budget(journal: str | Path) -> int | None:
+    """The budget that the search of a journal began with, if it can be read."""
+    with suppress(JournalError):
+        return next(iter(budgets_of(read(journal))), None)
+    return None  # it is said why when it is opened
+
+
+def _within(policy: Policy, space: Space) -> Policy:
+    """A policy that has as many arms as it can has no more than the space has configs."""
+    there = size(space) if getattr(policy, "open_ended", False) else None
+    if there is None:
+        return policy
+    if there <= SHUFFLED:  # the parts of a space may share configs
+        there = len(drawn(space, there, 0, fewer=True))
+    return unasked(policy, arms=min(there, cast(Budgeted, policy).arguments()["arms"]))
+
+
+def _grows(policy: Policy) -> bool:
+    """Whether a larger budget has more arms."""
+    return isinstance(policy, AsMany) and policy.in_order
+
+
+def _configs_of(policy: Policy, space: Space, seed: int, include: Sequence[Config]) -> Drawn:
+    """The configs of all arms that there may be."""
+    if not _grows(policy):
+        return drawn(space, policy.arms, seed, include)
+    configs = drawn(space, max(policy.arms, AT_FIRST), seed, include, fewer=True)
+    return configs if len(configs) >= policy.arms else drawn(space, policy.arms, seed, include)
+
+
+def _draw_more(prepared: _Prepared, journal: Journal) -> None:
+    """Draw the configs of the arms that larger budgets of a journal have."""
+    if isinstance(policy := prepared.policy, AsMany) and policy.in_order:
+        most = policy.most_arms([*journal.budgets, policy.budget])
+        every = drawn(prepared.space, most, prepared.seed, prepared.include, fewer=True)
+        prepared.configs.extend(every[len(prepared.configs) :])
+
+
+def _tried(prepared: _Prepared, ledger: Ledger) -> Sequence[Config]:
+    """The configs of arms that were asked for; where their number follows, of those that began."""
+    if not _grows(prepared.policy):
+        return prepared.configs
+    return prepared.configs[: 1 + max([*ledger.curves, *ledger.failures], default=-1)]
+
+
 def _as_it_began(policy: Policy, journal: Journal) -> Policy:
     """The policy with the budget that the search began with. A larger one than ever extends it."""
     opened = journal.events[0]
-    if hasattr(policy, "at_once") and isinstance(opened, Opened):  # what it planned for
+    # What it planned for, if these are its workers.
+    if getattr(policy, "measures", False) and hasattr(policy, "at_once"):
+        assert isinstance(opened, Opened), "so begins a journal"
         policy = unasked(policy, at_once=opened.policy.get("at_once", 1))
     first, *others = journal.budgets or [policy.budget]
     if policy.budget == first:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from lastarm.policies import POLICIES
-from lastarm.policies.named import choose, name_of, takes
+from lastarm.policies.named import Chosen, choose, name_of, takes
 from lastarm.policies.parts.budgeted import Budgeted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -125,10 +125,13 @@ def policy_options(command: Command) -> Command:
 
 
 def by_options(
-    policy: str | None, numbers: Mapping[str, Any], **known: Any
+    policy: str | None,
+    numbers: Mapping[str, Any],
+    by: Callable[..., Chosen] = choose,
+    **known: Any,
 ) -> tuple[Budgeted, float]:
-    """The policy that options stand for, and when to stop; `choose` takes what else is `known`."""
-    chosen, seconds = choose(policy, numbers, spelled=_spelled, **known)
+    """The policy that options stand for, and when to stop; `by` takes what else is `known`."""
+    chosen, seconds = by(policy, numbers, spelled=_spelled, **known)
     assert isinstance(chosen, Budgeted), "so are all that have names"
     return chosen, seconds
 

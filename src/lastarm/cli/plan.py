@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import timedelta
+from itertools import groupby
 from math import inf
 from typing import Any
 
@@ -11,9 +12,11 @@ from lastarm.cli import display
 from lastarm.cli.options import by_options
 from lastarm.errors import InvalidArgument
 from lastarm.ledger import Utilisation
+from lastarm.policies.hyperband import Bracket
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
+from lastarm.texts import counted
 from lastarm.theory import tolerated_settling
 from lastarm.theory.forecast import forecast
 
@@ -27,7 +30,7 @@ def plan(
     **numbers: Any,
 ) -> None:
     """Show what a search will spend before it begins."""
-    chosen, _ = by_options(policy, numbers)
+    chosen, _ = by_options(policy, numbers, there_are=inf)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
     given = (workers, seconds_per_pull, seconds_per_look)
@@ -38,7 +41,13 @@ def plan(
             answer |= foreseen.as_dict()
         display.print_json(answer)
         return
-    if planned.rungs:
+    if brackets := chosen.plan_details().get("brackets", []):
+        display.console.print(_brackets(chosen, brackets))
+        if (left := planned.pulls - sum(one["pulls"] for one in brackets)) > 0 and planned.exact:
+            display.say(
+                f"{counted(left, 'pull')} left for the best of the arms that were dropped."
+            )
+    elif planned.rungs:
         headings = ("rung", "arms", "pulls each", "brought to", "pulls in rung", "pulls in all")
         rungs, total = display.table(*headings, title=f"{chosen}"), 0
         for number, rung in enumerate(planned.rungs, start=1):
@@ -76,6 +85,22 @@ def plan(
             if rank in (2, 3, len(settling) + 1) or rank.bit_count() == 1:
                 table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
         display.console.print(table)
+
+
+def _brackets(chosen: Budgeted, brackets: list[dict[str, Any]]) -> Any:
+    """A row for each bracket, or for several that are alike."""
+    headings = ("bracket", "arms", "brought to", "pulls in bracket", "pulls in all")
+    table, number, total = display.table(*headings, title=f"{chosen}"), 0, 0
+    for one, alike in groupby(brackets):
+        count = len(list(alike))
+        numbers = f"{number + 1}" if count == 1 else f"{number + 1} to {number + count}"
+        bracket = Bracket(one["arms"], one["levels"], getattr(chosen, "eta", 1))
+        number, total = number + count, total + count * one["pulls"]
+        sizes, levels = (
+            " → ".join(f"{n:,}" for n in several) for several in (bracket.sizes, bracket.levels)
+        )
+        table.add_row(numbers, sizes, levels, f"{one['pulls']:,}", f"{total:,}")
+    return table
 
 
 def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> Utilisation:

@@ -31,6 +31,8 @@ from lastarm.journal import read
 from lastarm.journal.header import header_of
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
+from lastarm.policies import Brackets
+from lastarm.searching import choose_as_begun
 from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
 from lastarm.texts import counted
 from lastarm.trainers import AnyTrainer, Program
@@ -69,16 +71,21 @@ def tune(
         chosen, options["seconds"] = by_options(
             policy,
             numbers,
+            by=choose_as_begun,
+            space=space,
+            journal=None if options["fresh"] else options["journal"],
             seed=options["seed"],
             seconds=options["seconds"],
             workers=options["workers"],
             restarts=bool(getattr(tuned, "restarts", False)),
         )
+        if policy is None and isinstance(chosen, Brackets):
+            sampler = sampler or "gaussian-process"
         result = search(
             tuned,
             space,
             policy=chosen,
-            sampler=None if sampler is None else getattr(samplers, samplers.SAMPLERS[sampler])(),
+            sampler=getattr(samplers, samplers.SAMPLERS[sampler])() if sampler else None,
             include=include,
             checkpoints=Checkpoints(checkpoints, trust=trust),
             **options,
@@ -177,6 +184,8 @@ def parameter(text: str) -> tuple[str, Any]:
 
     >>> parameter("lr=log:1e-5:1")
     ('lr', LogUniform(low=1e-05, high=1.0))
+    >>> parameter("lr=log:1e-5:1@1e-3")
+    ('lr', LogUniform(low=1e-05, high=1.0, likely=0.001))
     >>> parameter("width=int:16:64:16")
     ('width', Integer(low=16, high=64, log=False, step=16))
     >>> parameter("act=choice:relu,tanh"), parameter("epochs=10")
@@ -200,12 +209,16 @@ def domain(name: str, spelled: str) -> Any:
             if re.fullmatch(r"[A-Za-z]+:[-+.\deE]+:[-+.\deE]+", spelled):
                 raise InvalidArgument(f"{spelled!r} is not a known domain: write {FORMS}.")
             return number(spelled)
+        rest, at, likely = rest.partition("@")
         bounds = [number(bound) for bound in rest.split(":")]
+        belief = {"likely": number(likely)} if at else {}
+        if at and kind == "normal":
+            raise InvalidArgument(f"{spelled!r} has a likely value already: the mean.")
         if len(bounds) == 3 and kind in STEPPED:
-            return INTERVALS[kind](*bounds[:2], step=bounds[2])
+            return INTERVALS[kind](*bounds[:2], step=bounds[2], **belief)
         if len(bounds) != 2:
             raise InvalidArgument(f"{spelled!r} has {len(bounds)} bounds: write {kind}:LOW:HIGH.")
-        return INTERVALS[kind](*bounds)
+        return INTERVALS[kind](*bounds, **belief)
     except InvalidArgument as error:
         raise InvalidArgument(f"{name}: {error}", argument=name, given=spelled) from None
 

@@ -18,6 +18,7 @@ from lastarm.events import Changed, Event, Extended, Opened
 from lastarm.journal.lines import decode, encode
 from lastarm.masking import is_masked, is_same, masked_words, without_hashes
 from lastarm.plain import CODE, fingerprint
+from lastarm.policies.named import facts_of
 from lastarm.policy import Policy, describe
 from lastarm.samplers import Sampler
 from lastarm.space import Space
@@ -202,7 +203,8 @@ def _identity(opened: Opened) -> dict[str, Any]:
     policy = {
         names.get(name, name): value
         for name, value in opened.policy.items()
-        if name != "at_once"  # how many workers began it: another number may continue it
+        # How many workers began it, if it plans for them: another number may continue it.
+        if name != "at_once" or not facts_of(str(opened.policy.get("name"))).measures
     }
     parts = {"trainer": opened.trainer, "space": opened.space}
     others = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}

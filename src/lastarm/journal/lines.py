@@ -24,6 +24,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from lastarm.events import (
+    Beginning,
     Changed,
     Closed,
     Event,
@@ -31,6 +32,7 @@ from lastarm.events import (
     Failure,
     Loss,
     Opened,
+    Origin,
     Pull,
     Saved,
     Work,
@@ -56,10 +58,18 @@ class PullLine(Known, tag="pull"):
     """A pull."""
 
     config: dict[str, Any] | UnsetType = UNSET
+    origin: str | UnsetType = UNSET
+    mean: float | None = None
+    deviation: float | None = None
 
     def event(self) -> Pull:
         """The pull."""
-        return Pull(self.arm, self.upto, None if self.config is UNSET else self.config)
+        if self.config is UNSET:
+            return Pull(self.arm, self.upto)
+        config = self.config
+        if self.origin is not UNSET:
+            config = Beginning(config, Origin(self.origin, self.mean, self.deviation))
+        return Pull(self.arm, self.upto, config)
 
 
 class SavedFields(NamedTuple):
@@ -160,7 +170,13 @@ def fields_of(event: Event) -> dict[str, Any]:
     match event:
         case Pull(arm, upto, config):
             fields = {"event": "pull", "arm": arm, "upto": upto}
-            return fields if config is None else {**fields, "config": readable(config)}
+            if config is None:
+                return fields
+            origin = event.origin
+            said = {} if origin is None else {"origin": origin.how}
+            if origin and origin.mean is not None:
+                said |= {"mean": origin.mean, "deviation": origin.deviation}
+            return {**fields, "config": readable(dict(config)), **said}
         case Loss(Pull(arm, upto), value, work, metrics, saved):
             fields = {"event": "loss", "arm": arm, "upto": upto, "value": number(value)}
             said = {"metrics": dict(metrics)} if metrics else {}
@@ -258,7 +274,11 @@ def event_of(fields: dict[str, Any]) -> Event:
 
 
 def _pull_of(fields: dict[str, Any]) -> Pull:
-    config = {**fields["config"]} if "config" in fields else None
+    config: dict[str, Any] | None = {**fields["config"]} if "config" in fields else None
+    if config is not None and "origin" in fields:
+        mean, deviation = (fields.get(name) for name in ("mean", "deviation"))
+        numbers = (None if number is None else float(number) for number in (mean, deviation))
+        config = Beginning(config, Origin(str(fields["origin"]), *numbers))
     return Pull(index(fields["arm"]), index(fields["upto"]), config)
 
 

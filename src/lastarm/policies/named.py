@@ -6,15 +6,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from lastarm.arguments import one_of, time_limit
+from lastarm.arguments import one_of, time_limit, whole_number
 from lastarm.errors import InvalidArgument, shown
 from lastarm.policies import POLICIES
+from lastarm.policies.brackets import Brackets
 from lastarm.policies.horizon_halving import HorizonHalving
-from lastarm.policies.parts.budgeted import Budgeted, Facts
+from lastarm.policies.parts.budgeted import NEEDED, WHOLE_NUMBERS, Budgeted, Facts
+from lastarm.policies.parts.expectation import worth_drawing
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.timed_halving import MOST_DRAWN, TimedHalving
 from lastarm.policy import Policy, fresh
 
+FULL_TRAININGS = 10  # that a budget is worth, for arms to be chosen as the search goes
 MOST_ARMS = 10**5  # of a header, which may claim any number of them
 
 
@@ -35,13 +38,15 @@ def choose(
     restarts: bool | None = None,
     suggested: Mapping[str, Any] | None = None,
     horizon: int | None = None,
+    there_are: float | None = None,
     spelled: Callable[[str], str] = str,
 ) -> Chosen:
     """The policy that was asked for. All who take names or numbers have it chosen here.
 
     - `policy`: its name; None for `SuccessiveHalving`, for `HorizonHalving` if `max_pulls` is
-      among the numbers, or for `TimedHalving` if there are `seconds` and no `budget`; or a policy
-      with numbers of its own, beside which none may be given.
+      among the numbers, for `Brackets` if `arms` is left out besides and the budget is worth ten
+      full trainings or more, or for `TimedHalving` if there are `seconds` and no `budget`; or a
+      policy with numbers of its own, beside which none may be given.
     - `numbers`: those that were given, such as `arms` and `budget`; None is one left out.
     - `seed`: for a policy that draws.
     - `seconds`: how long to search. A policy that plans for them gets them, and is not stopped
@@ -53,6 +58,9 @@ def choose(
     - `suggested`: numbers for a policy that takes them, where they were left out.
     - `horizon`: the most pulls that the trainer has a use for, None if there is no such number.
       `max_pulls` is this number where it was left out, and not more.
+    - `there_are`: if `arms` may be left out, how many configs there are, inf for no end of them.
+      Brackets begin arms as they go; with less budget, a model of curves says how many are worth
+      drawing.
     - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
@@ -69,6 +77,8 @@ def choose(
     if isinstance(policy, str | None):
         only_seconds = seconds is not None and "budget" not in {**given, **(suggested or {})}
         name = TimedHalving.name if policy is None and only_seconds else ""
+        if policy is None and not only_seconds and there_are is not None and "arms" not in given:
+            name, given = _without_arms({**(suggested or {}), **given}, there_are, restarts)
         name = name or name_of(policy, given.get("max_pulls"))
         known = {"seed": seed, "seconds": seconds, **(suggested or {})}
         if restarts:
@@ -103,6 +113,25 @@ def choose(
     if horizon is not None:
         _require_within(policy, horizon)
     return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
+
+
+def _without_arms(
+    numbers: dict[str, Any], there_are: float, restarts: bool | None
+) -> tuple[str, dict[str, Any]]:
+    """The name of a policy, and its numbers, where the number of arms is left to it."""
+    if "max_pulls" not in numbers:
+        return "", numbers
+    if "budget" not in numbers:
+        return Brackets.name, numbers  # it is said what is missing
+    budget, most = (
+        whole_number(name, numbers[name], *WHOLE_NUMBERS[name]) for name in ("budget", "max_pulls")
+    )
+    eta = numbers.get("eta", HorizonHalving.eta)
+    if budget >= FULL_TRAININGS * most and isinstance(eta, int):
+        return Brackets.name, numbers
+    arms = int(min(MOST_DRAWN, budget, there_are))
+    worth, _ = worth_drawing(arms, budget, most, eta, restarts=bool(restarts))
+    return HorizonHalving.name, {**numbers, "arms": worth}
 
 
 def _require_restarts(name: str, policy: Any) -> None:
@@ -178,7 +207,8 @@ def make_policy(
             raise InvalidArgument.of(argument, value, f"{name} does not take it", way_out)
     given = POLICIES[name].completed(given)
     for field in dataclasses.fields(POLICIES[name]):
-        if field.default is dataclasses.MISSING and field.name not in given:
+        needed = field.default is dataclasses.MISSING or field.metadata.get(NEEDED)
+        if needed and field.name not in given:
             raise InvalidArgument(
                 f"{name} needs {spelled(field.name)}, which was not given. Add it, with a whole "
                 "number.",
@@ -202,9 +232,10 @@ def from_header(described: Mapping[str, Any]) -> Budgeted | None:
     ASHA(arms=9, budget=99, max_pulls=9, eta=3)
     >>> from_header({"name": "asha", "version": 3, "arms": 9, "budget": 99, "max_pulls": 9})
     """
-    kind, arms = POLICIES.get(str(described.get("name"))), described.get("arms")
+    kind = POLICIES.get(str(described.get("name")))
     if not kind or described.get("version", 1) != kind.version:
         return None
+    arms = described.get("arms", None if kind.counts_arms else 1)
     if not isinstance(arms, int) or arms > MOST_ARMS:
         return None
     known = {field.name for field in dataclasses.fields(kind)} & described.keys()

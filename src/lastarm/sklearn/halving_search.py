@@ -37,18 +37,21 @@ from lastarm.errors import (
     LastarmWarning,
     OtherSearch,
 )
-from lastarm.events import Event, Failure, Loss, Opened
+from lastarm.events import Event, Failure, Loss, Opened, Pull
 from lastarm.front_door import search
 from lastarm.journal import read
-from lastarm.policies import TimedHalving
+from lastarm.plain import readable
+from lastarm.policies import Brackets, TimedHalving
 from lastarm.policies.named import Chosen, choose
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
+from lastarm.samplers import GaussianProcess, Sampler
+from lastarm.searching import choose_as_begun
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
-from lastarm.space import Configs, Space, draw, examples, size
+from lastarm.space import Configs, Space, draw, drawn, examples, is_listed, recalled, size
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.estimators.boosting import STOPPING_ROUNDS
@@ -73,6 +76,7 @@ else:
     from sklearn.exceptions import FitFailedWarning
 
 ARMS = 32  # if their number is not given
+EXAMPLES = 256  # configs that say what a kernel has to know, where arms are chosen later
 # Where no budget is given:
 PULLS_AT_FIRST = 4  # of every arm
 PART_OF_ALL = 5  # of training every arm fully, where it is known how far that is
@@ -167,7 +171,9 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
     - `param_distributions`: maps the names of parameters to lists, or to distributions of lastarm
       or scipy.
     - `n_arms`: the number of configs to try. Left out, it is 32, and 24 by rows. If there are
-      fewer, all are tried, with a warning. With `seconds` and no `budget`, as many are tried as
+      fewer, all are tried, with a warning. If it is left out and the `budget` is at least ten
+      times `max_pulls`, configs are chosen as the search goes, by what is known of those before
+      (`Brackets` and `GaussianProcess`). With `seconds` and no `budget`, as many are tried as
       there is time for if it is left out.
     - `budget`: the total number of pulls over all configs: passes over the data, trees or
       iterations. Left out, it is 4 · n_arms · ⌈log n_arms⌉ to the base eta, so that every config
@@ -309,6 +315,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
         trainer.expect(examples(self.param_distributions))
         chosen, configs = self._policy_and_configs(seed, trainer)
+        as_it_goes = self._chooses_as_it_goes(chosen)
         _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
@@ -327,8 +334,9 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         self.result_, told = searched(
             arms,
             chosen,
-            configs,
+            self.param_distributions if as_it_goes else Configs(configs),
             seed=seed,
+            sampler=GaussianProcess() if as_it_goes else None,
             workers=workers,
             error_score=self.error_score,
             progress=bool(self.verbose),
@@ -336,7 +344,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             journal=self.journal,
             fresh=self.fresh,
         )
-        configs = configs[: len(told)]
+        configs = list(self.result_.configs) if as_it_goes else configs[: len(told)]
         self.multimetric_ = trainer.metrics.metric is not None
         self._note_found(configs, told, trainer.metrics.compared, at_best=recommend == "best")
         if self.refit:
@@ -555,6 +563,21 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
             return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
+        most = self.max_pulls if horizon is None else horizon
+        left_out = given is None and self.n_arms is None and not is_listed(space)
+        if left_out and None not in (self.budget, most):
+            chosen = choose_as_begun(
+                None,
+                numbers,
+                journal=None if self.fresh else self.journal,
+                space=space,
+                seed=seed,
+                seconds=self.seconds,
+                restarts=trainer.restarts,
+                horizon=horizon,
+            )
+            if self._chooses_as_it_goes(chosen):
+                return chosen, list(drawn(space, EXAMPLES, seed, fewer=True))
         usual = ARMS if horizon is None else ARMS_BY_ROWS
         configs = _drawn(space, usual if self.n_arms is None else self.n_arms, seed)
         suggested = {"budget": FULL_FITS * (horizon or 0)}
@@ -563,6 +586,11 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
         chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
+
+    def _chooses_as_it_goes(self, chosen: Chosen) -> bool:
+        """Whether settings are chosen by those before: if all of that is left to lastarm."""
+        left_out = self.policy is None and self.n_arms is None
+        return left_out and isinstance(chosen.policy, Brackets)
 
 
 def _suggested(
@@ -616,9 +644,10 @@ def _warn_of_stopping(trainer: Estimator, configs: list[dict[str, Any]]) -> None
 def searched(
     trainer: Trainer[Any] | BatchedTrainer[Any, Any],
     chosen: Chosen,
-    configs: list[dict[str, Any]],
+    space: Space,
     *,
     seed: int,
+    sampler: Sampler | None = None,
     workers: int,
     error_score: float | Literal["raise"],
     progress: bool,
@@ -627,10 +656,15 @@ def searched(
     fresh: bool,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
     """The result, and all losses and failures of each arm that was asked for or tried."""
-    told: list[list[Loss | Failure]] = [[] for _ in configs]
+    grows = isinstance(chosen.policy, Brackets)
+    told: list[list[Loss | Failure]] = [[] for _ in range(0 if grows else chosen.policy.arms)]
+    configs: dict[int, Config] = {}
 
     def note(event: Event) -> None:
         match event:
+            case Pull(arm, config=config) if config is not None:
+                configs[arm] = recalled(space, readable(dict(config))) or config
+                told.extend([] for _ in range(len(told), arm + 1))
             case Failure(retried=False) if error_score == "raise":
                 _raise_again(trainer, configs[event.pull.arm], seed, event)
             case Loss() | Failure(retried=False):
@@ -639,8 +673,9 @@ def searched(
     try:
         result = search(
             trainer,
-            Configs(configs),
+            space,
             policy=chosen.policy,
+            sampler=sampler,
             workers=workers,
             seed=seed,
             seconds=None if isinf(chosen.seconds) else chosen.seconds,
@@ -669,7 +704,7 @@ def searched(
         warnings.warn(SearchStopped(result.spent.pulls, result.budget), stacklevel=3)
     if result.failures:
         causes = {arm: failure.error for arm, failure in result.failures.items()}
-        warnings.warn(SomeFitsFailed(causes, len(configs), error_score), stacklevel=3)
+        warnings.warn(SomeFitsFailed(causes, len(told), error_score), stacklevel=3)
     if getattr(chosen.policy, "open_ended", False):  # the rest were not asked for
         told = told[: 1 + max(arm for arm, events in enumerate(told) if events)]
     return result, told

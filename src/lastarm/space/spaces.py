@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
 from math import prod
@@ -123,7 +123,9 @@ class Grid:
     def _values(self, name: str, domain: Domain, seed: int) -> Domain:
         count = self._count(domain)
         if count == domain.size:  # on a grid, all are equally likely
-            return replace(domain, log=False) if isinstance(domain, Integer) else domain
+            if isinstance(domain, Integer):
+                return replace(domain, log=False, likely=None)
+            return replace(domain, likely=None) if isinstance(domain, Uniform) else domain
         drawn = AnyOf({name: domain}).configs(seed, set())
         return Choice.of(config[name] for config in islice(drawn, count))
 
@@ -158,7 +160,7 @@ class Configs:
         return (dict(config) for config in self.parts if config_identity(config) not in seen)
 
 
-Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | AnyOf | Grid | Configs
 """What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
 
 
@@ -196,11 +198,18 @@ def draw(
     return list(drawn(space, arms, seed, include))
 
 
-def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any]] = ()) -> Drawn:
-    """What `draw` gives, in less memory."""
+def drawn(
+    space: Space,
+    arms: int,
+    seed: int,
+    include: Sequence[Mapping[str, Any]] = (),
+    *,
+    fewer: bool = False,
+) -> Drawn:
+    """What `draw` gives, in less memory; or `fewer`, if that is fine and there are no more."""
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
-    read = _read(space)
+    read = read_space(space)
     first: dict[Hashable, dict[str, Any]] = {}
     if not isinstance(include, Sequence):
         way_out = "Use a list of dicts, or leave it out"
@@ -219,10 +228,10 @@ def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any
         raise InvalidArgument.of("arms", arms, rule, way_out)
     configs = Drawn(first.values())
     most = len(first) + (arms if read.size is None else read.size)
-    if arms <= most or most <= SHUFFLED:
+    if fewer or arms <= most or most <= SHUFFLED:
         configs.extend(islice(read.configs(seed, set(first)), arms - len(first)))
         most = len(configs)
-    if most < arms:
+    if most < arms and not fewer:
         rule = f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice"
         raise InvalidArgument.of("arms", arms, rule, f"Use at most {most}, or a wider space")
     return configs
@@ -243,6 +252,28 @@ def _require_inside(argument: str, config: Mapping[str, Any], parts: Sequence[Pa
     raise InvalidArgument.of(argument, config, rule, way_out)
 
 
+def others(space: Space, taken: Set[Hashable], count: int, seed: int) -> list[dict[str, Any]]:
+    """`count` random configs, or as many as there are, without those whose identity is `taken`."""
+    configs = read_space(space).configs(seed, set())
+    return list(islice((c for c in configs if config_identity(c) not in taken), count))
+
+
+def holds(space: Space, config: Mapping[str, Any]) -> bool:
+    """Whether a config is one of a space.
+
+    >>> space = {"act": ["relu", "tanh"]}
+    >>> holds(space, {"act": "relu"}), holds(space, {"act": "gelu"})
+    (True, False)
+    """
+    read = read_space(space)
+    if isinstance(read, Configs):
+        return config_identity(config) in map(config_identity, read.parts)
+    return any(
+        part.keys() == config.keys() and all(part[name].contains(config[name]) for name in part)
+        for part in read.parts
+    )
+
+
 def spare(
     space: Space, configs: Sequence[Mapping[str, Any]], count: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -252,9 +283,7 @@ def spare(
     >>> spare(space, draw(space, arms=2, seed=0), 5, seed=0) == draw(space, arms=3, seed=0)[2:]
     True
     """
-    taken = set(map(config_identity, configs))
-    others = (c for c in _read(space).configs(seed, set()) if config_identity(c) not in taken)
-    return list(islice(others, count))
+    return others(space, set(map(config_identity, configs)), count, seed)
 
 
 def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -265,7 +294,7 @@ def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> recalled({"act": [max, min], "rate": 0.5}, {"act": "builtins.min", "rate": 0.5})
     {'act': <built-in function min>, 'rate': 0.5}
     """
-    read, found = _read(space), []
+    read, found = read_space(space), []
     if isinstance(read, Configs):
         same = fingerprint(written)
         found = [dict(config) for config in read.parts if fingerprint(readable(config)) == same]
@@ -274,7 +303,7 @@ def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
             values = {name: part[name].recalled(written.get(name)) for name in part}
             if part.keys() == written.keys() and all(len(each) == 1 for each in values.values()):
                 found.append({name: each[0] for name, each in values.items()})
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(set(map(config_identity, found))) == 1 else None
 
 
 def size(space: Space) -> int | None:
@@ -286,7 +315,12 @@ def size(space: Space) -> int | None:
     >>> size({"layers": Integer(1, 6), "act": ["relu", "tanh"], "epochs": 10})
     12
     """
-    return _read(space).size
+    return read_space(space).size
+
+
+def is_listed(space: Space) -> bool:
+    """Whether it is a list of configs, of which nothing is known but that they differ."""
+    return isinstance(read_space(space), Configs)
 
 
 def describe(space: Space) -> dict[str, Any]:
@@ -297,12 +331,12 @@ def describe(space: Space) -> dict[str, Any]:
     {'layers': {'integer': [1, 6], 'log': True},
      'act': {'choice': ['relu', {'named': 'builtins.max'}]}, 'epochs': {'constant': 10}}
     """
-    return _read(space).describe()
+    return read_space(space).describe()
 
 
 def domains(space: Space) -> dict[str, Any]:
     """Like `describe`, but empty for listed configs: there may be many, and that takes time."""
-    read = _read(space)
+    read = read_space(space)
     return {} if isinstance(read, Configs) else read.describe()
 
 
@@ -318,7 +352,7 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
     """
     found: dict[str, list[Any]] = {}
     seen: set[tuple[str, Any]] = set()
-    for part in chain(_read(space).parts, include):
+    for part in chain(read_space(space).parts, include):
         for name, value in part.items():
             if isinstance(value, Choice | Constant):
                 some = value.values()
@@ -333,8 +367,9 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
     return found
 
 
-def _read(space: Space) -> AnyOf | Grid | Configs:
-    if isinstance(space, Grid | Configs):
+def read_space(space: Space) -> AnyOf | Grid | Configs:
+    """A space as a user gives it, read."""
+    if isinstance(space, AnyOf | Grid | Configs):
         return space
     read = AnyOf(space)
     varies = any(not isinstance(value, Constant) for part in read.parts for value in part.values())

@@ -17,7 +17,7 @@ from lastarm.samplers import SAMPLERS
 
 FORMS = (
     "uniform:LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH, normal:MEAN:SD, choice:A,B,C, "
-    "ordered:A,B,C, or a value; uniform and int may end in :STEP"
+    "ordered:A,B,C, or a value; uniform and int may end in :STEP, and numbers in @LIKELY"
 )
 
 
@@ -46,7 +46,10 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     "--param", "parameters", multiple=True, metavar="NAME=DOMAIN", help="One thing that may vary."
 )
 @whole_option(
-    "--arms", help="How many settings to draw; with only --seconds, as many as there is time for."
+    "--arms",
+    help="How many settings to draw. Left out, settings are chosen as the search goes, by what is "
+    "known of those before, if --budget is at least ten times --max-pulls; with only --seconds, "
+    "as many are drawn as there is time for.",
 )
 @policy_options
 @seed_option
@@ -55,7 +58,8 @@ lastarm tune --arms 16 --budget 800 --param lr=log:1e-5:1 --param layers=int:1:6
     type=click.Choice(list(SAMPLERS)),
     metavar="NAME",
     help=f"Choose later arms by what is known of earlier ones: {', '.join(SAMPLERS)}. "
-    "[default: draw all at random]",
+    "[default: gaussian-process where --arms and --policy are left out and --budget is at least "
+    "ten times --max-pulls; else all are drawn at random]",
 )
 @whole_option("--workers", help="Worker processes. [default: none]")
 @click.option("--journal", type=click.Path(), help="A file to resume from after a crash.")

@@ -95,6 +95,89 @@ function settingChart(element, parameter, place) {
   });
 }
 
+// A line an arm, over axes that stand side by side. The last of them is the figure of arms.
+function parallelChart() {
+  const drawn = told.parameters.map((parameter, place) => ({ ...parameter, place }))
+    .filter(({ kind, place }) => kind !== "text" && told.arms.some((arm) => arm.values[place] !== null)).slice(0, 12);
+  const figures = told.arms.map((arm) => arm.loss).filter((loss) => loss !== null);
+  const axes = [...drawn.map(({ name, kind, options, place }) => {
+    const numbers = told.arms.map((arm) => arm.values[place]).filter((value) => typeof value === "number");
+    const scale = kind === "option" ? null : { log: kind === "log", domain: [Math.min(...numbers), Math.max(...numbers)] };
+    return { name, options, scale, of: (arm) => arm.values[place] };
+  }), { name: told.metric.name, scale: { log: told.axes.loss.log,
+    domain: [Math.min(...figures), Math.max(...figures.filter((one) => one <= told.axes.loss.domain[1]))] },
+    of: (arm) => arm.loss }];
+  for (const one of axes) {
+    const flat = one.scale && one.scale.domain[0] === one.scale.domain[1];
+    const along = flat ? () => 0.5 : one.scale ? unit(one.scale) : (value) => one.options.length < 2 ? 0.5
+      : one.options.indexOf(value) / (one.options.length - 1);
+    one.at = (arm) => one.of(arm) === null ? null : Math.min(1, along(one.of(arm)));
+    one.marks = !one.scale ? one.options.map((option, place) => [place / Math.max(1, one.options.length - 1), option])
+      : one.scale.domain.map((value, end) => [flat ? 0.5 : end, number(Number(value.toPrecision(3)))]).slice(flat ? 1 : 0);
+  }
+  const values = told.arms.filter((arm) => arm.loss !== null).reverse().flatMap((arm) => axes.map((one, place) => ({
+    arm: arm.arm, place, at: one.at(arm), tip: armTip(arm),
+    faint: (0.08 + 0.5 * arm.far ** 2) * Math.min(1, (120 / told.arms.length) ** 0.5) })));
+  const marks = axes.flatMap((one, place) => (one.marks.length > 12 ? [] : one.marks).map(([at, said]) =>
+    ({ place, at, said: String(said ?? "").slice(0, 14) })));
+  const stands = isPicked, chosen = `${isPicked} || datum.arm === ${won}`;
+  const place = { field: "place", type: "quantitative", title: null, scale: { domain: [0, axes.length - 1], nice: false, padding: 40 } };
+  const at = { field: "at", type: "quantitative", axis: null, scale: { domain: [0, 1], nice: false, padding: 10 } };
+  const element = document.getElementById("parallel-chart");
+  element.style.minWidth = `${axes.length * 92}px`;
+  return draw(element, `Settings of ${told.arms.length} arms, one line for each`, {
+    height: 260, params: named(axes.map((one) => one.name)),
+    encoding: { x: { ...place, axis: { orient: "top", values: axes.map((_, index) => index), labelExpr, labelLimit: 110,
+      grid: true, ticks: false, domain: false, labelOverlap: false } }, y: at },
+    layer: [
+      { data: { values }, mark: { type: "line", cursor: "pointer" },
+        encoding: {
+          detail: { field: "arm" }, tooltip: { field: "tip", type: "nominal" },
+          color: { condition: [{ test: stands, value: "var(--ink)" },
+            { test: `datum.arm === ${won}`, value: "var(--accent)" }], value: "var(--ink)" },
+          opacity: { condition: { test: chosen, value: 1 }, field: "faint", type: "quantitative", scale: null },
+          size: { condition: { test: chosen, value: 2.5 }, value: 1 },
+        } },
+      { data: { values: values.filter(({ arm }) => arm === won) }, mark: { type: "line", color: "var(--accent)" },
+        encoding: { size: { value: 2.5 } } },
+      ...[{ stroke: "var(--paper)", strokeWidth: 4 }, {}].map((around) => (
+        { data: { values: marks }, mark: { type: "text", align: "left", dx: 5, fontSize: 11, ...around },
+          encoding: { text: { field: "said" } } })),
+    ],
+  });
+}
+
+// What the model expected of each arm that it chose, and what came of all arms that went all the way.
+function choosingChart() {
+  const { points, level, axis: scale } = told.choosing;
+  const tip = (one) => [`arm ${one.arm}, ${one.how}`,
+    ...(one.mean === undefined ? [] : [`expected ${number(one.mean)} ± ${number(Number((one.high - one.mean).toPrecision(2)))}`]),
+    ...(one.loss === undefined ? [] : [`came to ${number(one.loss)}`])].join("\n");
+  const values = points.map((one) => ({ ...one, tip: tip(one) }));
+  const y = (field) => ({ field, type: "quantitative", scale: scaled(scale), axis: ticks(scale, 5),
+    title: `${told.metric.name} after ${number(level)} pulls` });
+  const came = values.filter(({ loss }) => loss !== undefined);
+  const look = { tooltip: { field: "tip", type: "nominal" } };
+  return draw("choosing-chart", "What the model expected of arms, and what came", {
+    height: 280,
+    encoding: { x: { field: "order", type: "quantitative", title: "arms in the order in which they began",
+      scale: { domain: [0, points.length + 1], nice: false }, axis: { tickCount: 8, grid: false, format: ",d" } } },
+    layer: [
+      { data: { values: values.filter(({ mean }) => mean !== undefined) }, params: zoomable(["x", "y"]),
+        mark: { type: "rule", color: "var(--bar)", clip: true, cursor: "pointer" },
+        encoding: { y: y("low"), y2: { field: "high" }, opacity: { condition: { test: isPicked, value: 1 }, value: 0.7 },
+          size: { condition: { test: isPicked, value: 4 }, value: 2 }, ...look } },
+      { data: { values: came }, mark: { type: "point", clip: true, cursor: "pointer", filled: false, strokeWidth: 1.5 },
+        encoding: { y: y("loss"), ...look,
+          stroke: { condition: { test: `datum.arm === ${won}`, value: "var(--accent)" },
+            field: "how", type: "nominal", scale: { domain: ["chosen", "random", "included"], range: ["var(--close)", "var(--deep)", "var(--deep)"] } },
+          fill: { condition: { test: `datum.arm === ${won}`, value: "var(--accent)" },
+            field: "how", type: "nominal", scale: { domain: ["chosen", "random", "included"], range: ["var(--close)", "transparent", "transparent"] } },
+          size: { condition: { test: `${isPicked} || datum.arm === ${won}`, value: 90 }, value: 36 } } },
+    ],
+  });
+}
+
 function timelineChart() {
   const { workers, stints, seconds } = told.spending.timeline;
   const span = (from, to) => `from ${number(from)} to ${number(to)} s`;

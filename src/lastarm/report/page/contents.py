@@ -24,6 +24,7 @@ from lastarm.report.hyperparameters import Parameter, flat, parameters
 from lastarm.report.importance import importance
 from lastarm.report.next_steps import next_steps
 from lastarm.report.page.arm_stories import ArmStories, closeness
+from lastarm.report.page.choosing import Choosing
 from lastarm.result import Result
 from lastarm.texts import LONGEST, clean, counted, duration
 from lastarm.theory import Audit, audit
@@ -67,6 +68,7 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
     state = "complete" if result.complete else "running" if running else "stopped"
     checked = None if result.arm is None else audit(result.curves, result.arm, out=out)
     stories = ArmStories(result, survivors, state, checked)
+    choosing = Choosing.of(result, events)
     ranked = sorted(survivors.rungs_of, key=lambda arm: _standing(arm, result, out))
     healthy = [arm for arm in ranked if arm in result.curves and arm not in out]
     runner_up = healthy[1] if len(healthy) > 1 else None
@@ -109,7 +111,8 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
             "loss": _figure_axis(everything, metric),
         },
         "measures": beside.measures,
-        "arms": _arms(shown, stories, timeline, varying, runner_up, beside),
+        "arms": _arms(shown, stories, choosing, timeline, varying, runner_up, beside),
+        "choosing": choosing.told(),
         "parameters": [
             {"name": p.name, "kind": p.kind, "options": list(p.options), "importance": share}
             for p, share in varying
@@ -230,6 +233,7 @@ def _parameters(
 def _arms(
     shown: Sequence[int],
     stories: ArmStories,
+    choosing: Choosing,
     timeline: Timeline,
     varying: Sequence[tuple[Parameter, float]],
     runner_up: int | None,
@@ -246,11 +250,13 @@ def _arms(
         curve = thinned(curves.get(arm, []), most)
         level = stories.survivors.rungs_of[arm][-1].level
         loss = stories.last_loss(arm)
+        story = choosing.sentences(arm) + stories.sentences(arm, runner_up)
         told.append(
             {
                 "arm": arm,
                 "fate": stories.fate(arm),
-                "story": [clean(line, 2 * LONGEST) for line in stories.sentences(arm, runner_up)],
+                "story": [clean(line, 2 * LONGEST) for line in story],
+                "origin": choosing.origin(arm),
                 "pulls": curve[-1][0] if curve else 0,
                 "loss": metric.value(loss),
                 "said": metric.figure(loss) if curve else "",

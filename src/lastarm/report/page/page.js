@@ -128,6 +128,9 @@ function fillArms() {
     { name: "fate", text: true, shown: (row) => row.fate, sorted: (row) => row.fate },
     { name: "seconds", shown: (row) => Number(row.seconds.toFixed(3)), sorted: (row) => row.seconds },
   ].filter(({ name }) => name !== "seconds" || told.arms.some((arm) => arm.seconds));
+  if (told.choosing) own.push(
+    { name: "from", text: true, shown: (row) => row.origin?.how ?? "", sorted: (row) => row.origin?.how },
+    { name: "expected", shown: (row) => row.origin?.said ?? "", sorted: (row) => row.origin?.expected });
   const measures = told.measures.map(({ name, axis }, place) => ({ name, text: axis === null,
     shown: (row) => row.beside[place], sorted: (row) => row.beside[place] }));
   const settings = told.parameters.map((parameter, place) => ({ name: parameter.name,
@@ -190,6 +193,12 @@ function fillSettings() {
       at("panels").append(make("figure", {}, make("figcaption", {}, quoted(parameter.name)), chart));
       return () => settingChart(chart, parameter, place);
     });
+}
+
+function fillChoosing() {
+  if (!told.choosing) return;
+  at("choosing").hidden = at("choosing-link").hidden = false;
+  at("choosing-words").append(...paragraphs(told.choosing.words));
 }
 
 function fillSpending() {
@@ -256,11 +265,14 @@ async function fillPage() {
   noteCurves();
   fillAnswer();
   fillRungs();
+  fillChoosing();
   fillSpending();
   fillFailures();
   fillAudit();
   fillNext();
   const panels = fillSettings();
+  const across = panels.length > 1;
+  at("parallel").hidden = !across;
   at("timeline").hidden = !told.spending.timeline.stints.length && !told.spending.words.length;
   at("story-close").addEventListener("click", dropPick);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") dropPick(); });
@@ -272,7 +284,8 @@ async function fillPage() {
     pickNearest();
   }
   if (told.narrowing.rungs.length) await Promise.all(rungCharts());
-  const others = [fillArms, ...(told.parameters.length ? [importanceChart] : []), ...panels,
+  const others = [fillArms, ...(told.parameters.length ? [importanceChart] : []),
+    ...(told.choosing ? [choosingChart] : []), ...panels, ...(across ? [parallelChart] : []),
     ...(told.spending.timeline.stints.length ? [timelineChart] : []),
     ...(told.audit?.points.length ? [auditChart] : [])];
   for (const chart of others) {
