@@ -44,10 +44,23 @@ from lastarm.errors import (
     OtherVersion,
     ReplayDiverged,
 )
-from lastarm.events import Closed, Event, Extended, Failure, Loss, Opened, Pull, Saved, Work
+from lastarm.events import (
+    Closed,
+    Event,
+    Extended,
+    Failure,
+    Loss,
+    Opened,
+    Pull,
+    Saved,
+    Told,
+    Work,
+)
 from lastarm.journal import Journal, lock, read, replay
 from lastarm.journal.lines import Known, Line, by_json, decode, encode, fields_of
+from lastarm.journal.rescue import WrittenLines
 from lastarm.ledger.survivors import rounds_of
+from lastarm.loop import run
 from tests.refusals import raised
 
 OPENED = Opened(seed=0, policy={"name": "uniform"}, space={}, trainer={})
@@ -376,6 +389,59 @@ def test_what_a_group_has_done_is_synced_if_it_is_interrupted(
     assert sum(isinstance(event, Loss) for event in read(path)) == 8
     result = search(Interrupted(at=0), rows, policy=policy, journal=path)
     assert result.digest == search(RecordedCurves(TABLE), rows, policy=policy).digest
+
+
+class Breaks:
+    """Brings back one loss. While the next pull is under way, the search is stopped; it fails."""
+
+    at_once = False  # all have had their time, as a `Stop` says
+
+    def __init__(self) -> None:
+        self._came: list[Told] = []
+
+    def __call__(self) -> bool:
+        return self.at_once
+
+    @property
+    def free(self) -> int:
+        return 1 - len(self._came)
+
+    def start(self, pull: Pull, attempt: int) -> None:
+        self._came.append(Loss(pull, 0.5, Work(pull.upto)))
+
+    def wait(self, seconds: float) -> list[Told]:
+        self.at_once = self._came[0].pull.arm == 1
+        if self.at_once:
+            raise OSError("it broke")
+        came, self._came = self._came, []
+        return came
+
+
+def test_an_error_that_had_to_wait_for_a_group_is_raised_also_after_a_stop(tmp_path: Path) -> None:
+    breaks: Any = Breaks()
+    policy, rows = SuccessiveHalving(16, 128), [{"row": row} for row in range(16)]
+    path = tmp_path / "j.jsonl"
+    with Journal(path, OPENED) as journal, pytest.raises(OSError, match="it broke"):
+        list(run(policy, breaks, journal, rows, stop=breaks, group_seconds=60.0))
+    assert sum(isinstance(event, Loss) for event in read(path)) == 1
+
+
+def test_ctrl_c_within_a_write_is_not_taken_for_a_change_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: WrittenLines) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "j.jsonl"
+    with Journal(path, OPENED) as journal:
+        journal.append(Pull(0, 1))
+        monkeypatch.setattr(WrittenLines, "note", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            journal.sync()
+    assert [file.name for file in tmp_path.iterdir()] == ["j.jsonl"]
+    monkeypatch.undo()
+    with Journal(path, OPENED) as journal:
+        assert journal.events == [OPENED, Pull(0, 1)]
 
 
 def test_a_torn_group_with_a_hole_is_cut_at_the_hole(tmp_path: Path) -> None:

@@ -404,6 +404,19 @@ def test_a_state_that_no_pull_would_change_is_used_again_at_the_same_price(
     assert again.trained < anew.trained or runner == "processes"
 
 
+def test_an_error_in_saying_that_an_arm_is_finished_decides_nothing(tmp_path: Path) -> None:
+    class Raises(Settling):
+        def finished(self, state: tuple[float, int]) -> bool:
+            raise ValueError(state)
+
+    found = [
+        search(make(tmp_path / make.__name__), SPACE, arms=8, budget=240, retries=0)
+        for make in (Settling, Raises)
+    ]
+    assert found[0].digest == found[1].digest
+    assert not found[1].failures
+
+
 def test_wrapped_trainers_restart_as_well(tmp_path: Path) -> None:
     trainer = OneGo(tmp_path)
 

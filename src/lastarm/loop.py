@@ -97,6 +97,7 @@ def run(
                     policy.tell(event)
                 yield event
             continue
+        group.raise_what_broke()
         if stop() and (stop.at_once or not started):
             return
         if not started and not turns:
@@ -116,9 +117,10 @@ def run(
 class _Group:
     """Results that came back, and wait for others to share a sync. None of them counts before.
 
-    The clock decides for how long they wait at most, and nothing else: not at all if their states
-    are large. All events are yielded in the order in which they are written, so a pull that is
-    begun meanwhile waits behind them.
+    The clock decides for how long they wait, and nothing else: not at all if their states are
+    large, or if the last results were so long in coming that the next may be late, too. For a
+    runner that trains in this process cannot be asked anything while it does. All events are
+    yielded in the order in which they are written, so a pull that is begun meanwhile waits.
     """
 
     def __init__(self, journal: Journal | Unwritten, seconds: float) -> None:
@@ -126,6 +128,7 @@ class _Group:
         self._waiting: list[Event] = []  # the first of them is a result
         self._bytes = 0  # of the states that were saved with them
         self._synced = perf_counter()  # when
+        self._took = 0.0  # seconds, until the last results came
         self._broken: BaseException | None = None
 
     @property
@@ -136,7 +139,7 @@ class _Group:
     @property
     def may_grow(self) -> bool:
         """Whether more may be started before these count."""
-        return not self._broken and (not self._waiting or self._left > 0)
+        return not self._broken and (not self._waiting or self._left > self._took)
 
     @property
     def _left(self) -> float:
@@ -146,15 +149,21 @@ class _Group:
 
     def wait(self, runner: Runner) -> list[Told]:
         """What comes back next. An error is raised when all that came back before it counts."""
-        if self._broken:
-            raise self._broken
+        began = perf_counter()
         try:
-            return runner.wait(max(0.0, min(self._left, PATIENCE)) if self._waiting else PATIENCE)
+            came = runner.wait(max(0.0, min(self._left, PATIENCE)) if self._waiting else PATIENCE)
         except BaseException as error:
             if not self._waiting:
                 raise
             self._broken = error
             return []
+        self._took = perf_counter() - began
+        return came
+
+    def raise_what_broke(self) -> None:
+        """Raise the error that had to wait."""
+        if self._broken:
+            raise self._broken
 
     def add(self, told: Told) -> None:
         """Write a result down, to count as soon as the journal is synced."""

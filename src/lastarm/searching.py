@@ -313,7 +313,8 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
     """Run the loop until the policy has come to its end, or the search is stopped."""
     # In a round, no loss decides what is pulled next. What a sampler chooses, each loss decides.
     in_rounds = ahead(prepared.policy) > 1 and not prepared.sampler
-    at_once = not in_rounds or prepared.journal is None or getattr(begun.runner, "at_once", False)
+    own_groups = getattr(begun.runner, "has_own_groups", False)
+    may_wait = in_rounds and prepared.journal is not None and not own_groups
     for event in run(
         begun.asked,
         begun.runner,
@@ -322,7 +323,7 @@ def _perform(prepared: _Prepared, begun: _Begun) -> None:
         retries=prepared.retries,
         stop=begun.stop,
         changed=begun.changed,
-        group_seconds=0.0 if at_once else GROUP,
+        group_seconds=GROUP if may_wait else 0.0,
     ):
         begun.count(event)
 

@@ -75,6 +75,7 @@ class Journal:
     def __init__(self, path: str | Path, opened: Opened) -> None:
         self.path = _resolved(Path(path))
         self._pending: list[bytes] = []
+        self._interrupted = False
         secret = own_secret()
         with ExitStack() as undo:
             undo.enter_context(held(self.path))
@@ -137,11 +138,13 @@ class Journal:
         self._require_same()  # our own write would hide that it was changed
         waiting = b"".join(self._pending)
         self._pending.clear()
+        self._interrupted = True  # until it is done, and known to be
         self._written.add(waiting)
         try:
             while waiting:
                 waiting = waiting[self._file.write(waiting) :]
             self._written.note()
+            self._interrupted = False
         except OSError as error:
             raise self._broken(error) from error
 
@@ -160,7 +163,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file and release its lock. A power cut may cost what was not synced."""
-        if not self._file.closed:  # as it is in a forked child, and after a failed write
+        # It is closed in a forked child and after a failed write; Ctrl-C may have come in a write.
+        if not self._file.closed and not self._interrupted:
             self.flush()
             self._require_same(last=True)
         self._held.close()

@@ -48,7 +48,7 @@ class Batched:
     def __init__(self, arms: Arms, *, group: int | None = None) -> None:
         self._arms = arms
         self._trainer: Any = as_batched(arms.trainer)
-        self.at_once = group is not None
+        self.has_own_groups = group is not None
         group = len(arms.configs) if group is None else group
         self._group = whole_number("group", group, 1, "how many pulls are taken at once")
         self._started: list[Task] = []

@@ -69,7 +69,7 @@ class Runner(Protocol):
     A runner that knows where states are may have an attribute `turns`, a `Turns`. The loop asks it
     which of the pulls that may be started in any order is next. One that hears what trainers raise
     may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`. One that has
-    groups or a clock of its own sets `at_once` to True: its losses are told as they come back.
+    groups or a clock of its own sets `has_own_groups`: what it brings back is told at once.
     """
 
     @property

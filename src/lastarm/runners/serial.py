@@ -30,7 +30,7 @@ class Serial:
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)
         self.asides = Asides()
-        self.at_once = group is not None
+        self.has_own_groups = group is not None
         meaning = "how many pulls are performed together"
         self._group = 1 if group is None else whole_number("group", group, 1, meaning)
         self._started: deque[Task] = deque()

@@ -117,7 +117,7 @@ class Simulated:
         if states_in_memory is not None:
             whole_number("states_in_memory", states_in_memory, 1, "how many a worker can keep")
         self.now = 0.0
-        self.at_once = True  # since the real clock must not decide what is told when
+        self.has_own_groups = True  # since the real clock must not decide what is told when
         self._arms = arms
         self._states = arms.states()
         self._performer = Performer(arms.trainer, self._states)

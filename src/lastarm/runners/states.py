@@ -21,7 +21,7 @@ if sys.platform != "win32":
     import resource
 
 
-SELDOM = 0.05  # seconds, in which no process fills a memory
+SELDOM = 0.05  # seconds, in which memory fills by little
 
 
 class Held(NamedTuple):
@@ -95,11 +95,10 @@ class States:
         self.moves, self.move_seconds = 0, 0.0
         self.let_go = []
         held = self._let_go(pull.arm)
-        least = 1
-        if restarts and not (held and finished(self._trainer, held.state)):
-            least = pull.upto
+        least = pull.upto if restarts else 1
         # Another worker may have gone further with this arm since.
-        if held and max(least, known[0] if known else 0) <= held.level <= pull.upto:
+        usable = held and max(1, known[0] if known else 0) <= held.level <= pull.upto
+        if held and usable and (held.level >= least or finished(self._trainer, held.state)):
             return held.state, held.level
         state, level = None, 0
         began = perf_counter()

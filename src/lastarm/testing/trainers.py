@@ -128,11 +128,13 @@ def trainer_checks(
 
 
 def check_what_it_says_of_a_state_can_be_used(make: MakeTrainer, config: Config) -> None:
-    """Where a trainer has `continues` and `size`, these give a bool and a number of bytes."""
+    """Where it has `continues`, `finished` and `size`, they give a bool or a number of bytes."""
     trainer: Any = make()
     state = trainer.train(trainer.start(config, 0), 1)
     goes_on = trainer.continues(state) if hasattr(trainer, "continues") else True
     assert isinstance(goes_on, bool), f"`continues` is True or False, and it is {goes_on!r}"
+    ended = trainer.finished(state) if hasattr(trainer, "finished") else False
+    assert isinstance(ended, bool), f"`finished` is True or False, and it is {ended!r}"
     size = trainer.size(state) if hasattr(trainer, "size") else 1
     assert isinstance(size, int), f"`size` is a whole number of bytes, and it is {size!r}"
     assert size > 0, f"a state takes some bytes, and its `size` is {size}"

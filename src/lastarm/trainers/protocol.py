@@ -70,8 +70,16 @@ def continues(trainer: Any, state: Any) -> bool:
 
 
 def finished(trainer: Any, state: Any) -> bool:
-    """Whether more pulls would change nothing."""
-    return hasattr(trainer, "finished") and bool(trainer.finished(state))
+    """Whether more pulls would change nothing, as far as the trainer can say.
+
+    It is only asked where the state is in memory, so an error of it must not decide anything.
+    """
+    if not callable(getattr(trainer, "finished", None)):
+        return False
+    try:
+        return bool(trainer.finished(state))
+    except Exception:
+        return False
 
 
 def known_resource(given: Any) -> str:

@@ -16,7 +16,7 @@ import importlib
 import pickle
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -93,7 +93,7 @@ def _is_a(name: str, estimator: Any) -> bool:
     return name in _names_of(kind)
 
 
-@cache
+@lru_cache(64)  # a few, since it keeps them alive
 def _names_of(kind: Any) -> Collection[str]:
     return {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in kind.__mro__}
 
@@ -239,7 +239,7 @@ def _kinds(model: Any) -> list[Any]:
 
 def _is_forest(model: Any) -> bool:
     """Whether LightGBM grows its trees side by side, each as the only one."""
-    return not set(FORESTS).isdisjoint(_kinds(model))
+    return any(kind in FORESTS for kind in _kinds(model))
 
 
 def _trained_otherwise_before(
