@@ -199,7 +199,10 @@ class Hyperband(AsMany):
 
     def plan(self) -> Plan:
         """What will be spent, or the most that may be, if arms have to be drawn again."""
-        if sum(bracket.arms for bracket in self.brackets()) <= self.arms:
+        opened = self.brackets()
+        left = self.budget - sum(map(self._cost, opened))
+        again = next(self._fitting(lambda: left), None)
+        if not again and sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
         looks = floor_log(self.max_pulls, self.eta) + 2  # one arm may end between two levels
         most = self.max_pulls * (looks if self.restarts else 1)

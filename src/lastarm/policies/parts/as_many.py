@@ -122,7 +122,7 @@ class AsMany(InRounds):
         fully: list[Pull] = []
         for arm in dropped:
             cost = price(at[arm], R, restarts=self.restarts)
-            if cost > left:
+            if cost > left or at[arm] < at[dropped[0]]:  # those of one level are a rung
                 break
             fully.append(Pull(arm, upto=R))
             left -= cost
