@@ -22,9 +22,11 @@ from lastarm.policies import (
     SuccessiveElimination,
     SuccessiveHalving,
 )
+from lastarm.policies.hyperband import brackets
 from lastarm.policies.parts.budgeted import Budgeted
 
-VALUES = [0.0, 0.25, 0.5, 1.0, math.inf, math.nan]
+FINITE = [0.0, 0.25, 0.5, 1.0]
+VALUES = [*FINITE, math.inf, math.nan]
 tables = st.integers(2, 25).flatmap(
     lambda n: st.lists(
         st.lists(st.sampled_from([*VALUES[:4] * 3, *VALUES[4:]]), min_size=7, max_size=7),
@@ -95,17 +97,36 @@ def test_exponential_gap_with_a_budget_for_its_phases_is_the_oracles(
 
 
 @settings(max_examples=80, deadline=None)
-@given(data=st.data(), R=st.integers(1, 30), eta=st.sampled_from([2, 3, 4]))
-def test_hyperband_is_the_oracles(data: st.DataObject, R: int, eta: int) -> None:
-    probe = Hyperband(10**6, 10**9, R, eta)
-    sizes = [bracket.arms for bracket in probe.brackets()]
-    n, B = sum(sizes), sum(bracket.pulls for bracket in probe.brackets())
-    values = st.lists(st.sampled_from(VALUES), min_size=5, max_size=5)
+@given(
+    data=st.data(),
+    R=st.integers(1, 30),
+    eta=st.sampled_from([2, 3, 4]),
+    times=st.integers(1, 3),
+)
+def test_hyperband_is_the_oracles_again_and_again(
+    data: st.DataObject, R: int, eta: int, times: int
+) -> None:
+    """Where no arm fails: what a failed arm leaves is spent on others, by version 2."""
+    sizes = [bracket.arms for bracket in brackets(R, eta)]
+    n = times * sum(sizes)
+    B = times * sum(bracket.pulls for bracket in brackets(R, eta))
+    values = st.lists(st.sampled_from(FINITE), min_size=5, max_size=5)
     table = data.draw(st.lists(values, min_size=n, max_size=n))
-    played, asked = play(Hyperband(n, B, R, eta, seed=data.draw(st.integers(0, 99))), table)
-    drawn = list(dict.fromkeys(pull.arm for pull in asked))  # in the order of their first pull
-    draws = [[drawn.pop(0) for _ in range(size)] for size in sizes]
-    assert played == pseudocode.hyperband(loss_of(table), draws, R, eta)
+    seed = data.draw(st.integers(0, 99))
+    for policy in (Hyperband(n, B, R, eta, seed), Hyperband(budget=B, max_pulls=R, eta=eta)):
+        played, asked = play(policy, table)
+        drawn = list(dict.fromkeys(pull.arm for pull in asked))  # in the order of their first pull
+        draws = [[drawn.pop(0) for _ in range(size)] for size in sizes * times]
+        every = [
+            pseudocode.hyperband(loss_of(table), draws[start : start + len(sizes)], R, eta)
+            for start in range(0, len(draws), len(sizes))
+        ]
+        last = loss_of(table)
+        assert played.arm == min((last(one.arm or 0, R), one.arm) for one in every)[1]
+        assert (played.pulls, played.observations) == (
+            sum(one.pulls for one in every),
+            sum(one.observations for one in every),
+        )
 
 
 @settings(max_examples=150, deadline=None)

@@ -162,7 +162,7 @@ def test_what_it_was_made_with_is_what_a_header_says() -> None:
     assert describe(Brackets(20, 95, 9, at_once=2))["arms"] == 20
     for argument, value in (("at_once", 0), ("eta", 1), ("budget", None), ("max_pulls", 0)):
         with refused(argument, value):
-            Brackets(**{"budget": 95, "max_pulls": 9, argument: value})
+            Brackets(**{"budget": 95, "max_pulls": 9, argument: value})  # type: ignore[arg-type]
 
 
 # Arms that are chosen ---------------------------------------------------------------------------

@@ -192,9 +192,14 @@ def test_plan_of_hyperband(
 ) -> None:
     whole = asked(capsys, "plan", "--policy", "hyperband", "--max-pulls", max_pulls, "--eta", 3)
     assert (whole["pulls"], len(whole["brackets"])) == (pulls, number)
-    options = ("--policy", "hyperband", "--max-pulls", max_pulls, "--arms", 1000)
-    assert asked(capsys, "plan", *options, "--budget", 10**6)["pulls"] == pulls
-    assert asked(capsys, "plan", *options, "--budget", pulls - 1)["pulls"] < pulls
+    options = ("--policy", "hyperband", "--max-pulls", max_pulls)
+    again = asked(capsys, "plan", *options, "--budget", 3 * pulls + 1)
+    assert (again["pulls"], len(again["brackets"])) == (3 * pulls + 1, 3 * number)
+    less = asked(capsys, "plan", *options, "--budget", pulls - 1)
+    assert less["pulls"] == pulls - 1
+    assert less["brackets"][number - 1] != whole["brackets"][number - 1], "it does not fit"
+    few = asked(capsys, "plan", *options, "--budget", 10**6, "--arms", 30)
+    assert (few["pulls"], few["exact"]) == (30 * max_pulls, False)
 
 
 def test_compare_plays_every_policy_in_one_table(

@@ -228,7 +228,7 @@ def test_a_stretch_that_came_to_worse_is_warned_of(
     [
         ("asha", [400, 900], "no arm is left to begin or to promote"),
         ("asha", [68, 900], "no arm is left to begin or to promote"),
-        ("hyperband", [2000, 5000], "all brackets have been run"),
+        ("hyperband", [2000, 5000], "every arm has had its 27 pulls"),
         ("horizon-halving", [600, 1500], "every arm has had its 27 pulls"),
         ("successive-elimination", [10**7, 10**8], "it ended by itself, before its budget did"),
         ("asha", [40], None),

@@ -141,8 +141,9 @@ def test_a_policy_survives_the_journals_header() -> None:
         described = describe(policy)
         read = json.loads(json.dumps(described))
         assert read == described
-        read.pop("version", 1)
-        again = POLICIES[read.pop("name")](**read)
+        kind = POLICIES[read.pop("name")]
+        assert read.pop("version", 1) == kind.version
+        again = kind(**read)
         assert describe(again) == described
 
 
@@ -343,6 +344,6 @@ def test_a_header_has_a_version_from_two_on_and_later_arguments_only_when_given(
     assert describe(Renewed(4, 64)) == {"name": "renewed", "version": 2, "arms": 4, "budget": 64}
     assert describe(Renewed(4, 64, patience=5))["patience"] == 5
     assert fresh(Renewed(4, 64, patience=5)).patience == 5  # type: ignore[attr-defined]
-    changed = {"horizon-halving": 2}  # since 0.1.0
+    changed = {"horizon-halving": 2, "hyperband": 2}  # since 0.1.0
     for name in POLICIES:
         assert describe(horizon(name)(4, 64)).get("version", 1) == changed.get(name, 1)

@@ -1,6 +1,7 @@
 """Draws the pictures of docs/choosing.md from what a search does. Run by `make pictures`."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from math import sin
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,7 +58,7 @@ def brackets() -> Any:
     for color, label in ((GREY, "random"), (BLUE, "chosen by the model"), (ORANGE, "the winner")):
         axes.bar(0, 0, color=color, label=label)
     starts = np.cumsum([0, *(one["arms"] for one in _planned())])
-    for number, (start, end) in enumerate(zip(starts, starts[1:], strict=False), start=1):
+    for number, (start, end) in enumerate(pairwise(starts), start=1):
         axes.axvline(end - 0.5, color="#dddddd", linewidth=1, zorder=0)
         axes.text((start + end - 1) / 2, 29.5, f"bracket {number}", ha="center", fontsize=9)
     axes.set(

@@ -41,9 +41,10 @@ def plan(
             answer |= foreseen.as_dict()
         display.print_json(answer)
         return
-    if brackets := chosen.plan_details().get("brackets", []):
+    brackets = chosen.plan_details().get("brackets", []) if planned.exact else []
+    if brackets:
         display.console.print(_brackets(chosen, brackets))
-        if (left := planned.pulls - sum(one["pulls"] for one in brackets)) > 0 and planned.exact:
+        if left := planned.pulls - sum(one["pulls"] for one in brackets):
             display.say(
                 f"{counted(left, 'pull')} left for the best of the arms that were dropped."
             )

@@ -169,20 +169,20 @@ def fields_of(event: Event) -> dict[str, Any]:
     """An event as the fields of its line."""
     match event:
         case Pull(arm, upto, config):
-            fields = {"event": "pull", "arm": arm, "upto": upto}
+            fields: dict[str, Any] = {"event": "pull", "arm": arm, "upto": upto}
             if config is None:
                 return fields
             origin = event.origin
-            said = {} if origin is None else {"origin": origin.how}
+            said: dict[str, Any] = {} if origin is None else {"origin": origin.how}
             if origin and origin.mean is not None:
                 said |= {"mean": origin.mean, "deviation": origin.deviation}
             return {**fields, "config": readable(dict(config)), **said}
         case Loss(Pull(arm, upto), value, work, metrics, saved):
             fields = {"event": "loss", "arm": arm, "upto": upto, "value": number(value)}
-            said = {"metrics": dict(metrics)} if metrics else {}
+            also = {"metrics": dict(metrics)} if metrics else {}
             file = {"saved": list(saved[: 3 if saved.seal else 2])} if saved else {}
             only = {} if saved is None or saved.continues else {"continues": False}
-            return fields | _work(work) | said | file | only
+            return fields | _work(work) | also | file | only
         case Failure(Pull(arm, upto), error, traceback, work, retried, lost):
             fields = {"event": "failure", "arm": arm, "upto": upto, "error": error}
             whose = {"retried": retried, "lost": lost}

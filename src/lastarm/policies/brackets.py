@@ -65,6 +65,7 @@ class Brackets(AsMany):
     name: ClassVar[str] = "brackets"
     eta: int = 3
     at_once: int = added_later(1)
+    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")

@@ -13,7 +13,7 @@ from lastarm.events import Pull
 from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, NoHealthyArm, ranking
+from lastarm.policy import Algorithm, NoHealthyArm, added_later, ranking
 
 
 class Bracket(NamedTuple):
@@ -138,6 +138,7 @@ class Hyperband(AsMany):
     version: ClassVar[int] = 2  # 1 ran its brackets once, and left the rest of the budget
     eta: int = 3
     seed: int = 0
+    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
@@ -160,11 +161,13 @@ class Hyperband(AsMany):
     def brackets(self) -> list[Bracket]:
         """Those that are opened if no arm fails, as long as there are arms that no other had."""
         opened: list[Bracket] = []
-        once = len(brackets(self.max_pulls, self.eta))
-        for bracket in self._fitting(lambda: self.budget - sum(map(self._cost, opened))):
-            if len(opened) >= once and sum(one.arms for one in opened) >= self.arms:
+        once, new, left = len(brackets(self.max_pulls, self.eta)), self.arms, [self.budget]
+        for bracket in self._fitting(lambda: left[0]):
+            if len(opened) >= once and new <= 0:
                 break
             opened.append(bracket)
+            new -= bracket.arms
+            left[0] -= self._cost(bracket)
         return opened
 
     def _fitting(self, left: Callable[[], int]) -> Iterator[Bracket]:
@@ -199,7 +202,10 @@ class Hyperband(AsMany):
 
     def plan(self) -> Plan:
         """What will be spent, or the most that may be, if arms have to be drawn again."""
-        if sum(bracket.arms for bracket in self.brackets()) <= self.arms:
+        opened = self.brackets()
+        left = self.budget - sum(map(self._cost, opened))
+        again = next(self._fitting(lambda: left), None)
+        if not again and sum(bracket.arms for bracket in opened) <= self.arms:
             return super().plan()
         looks = floor_log(self.max_pulls, self.eta) + 2  # one arm may end between two levels
         most = self.max_pulls * (looks if self.restarts else 1)

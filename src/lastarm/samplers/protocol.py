@@ -41,7 +41,7 @@ class Known(NamedTuple):
     seen: Sequence[Seen]
     begun: Sequence[Config]
     candidates: Sequence[Config]
-    count: int
+    count: int  # type: ignore[assignment]  # not the method of tuples
     seed: int
     level: int | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, cast, overload
 
 from lastarm.errors import DrawnOtherwise, InvalidArgument
 from lastarm.events import Beginning, Loss, Origin, Pull, Told
@@ -121,7 +121,7 @@ class SampledPolicy(Policy):
         if self._question and len(self._given) < self._question.count:
             self._propose()  # it may have proposed more than the last batch had arms for
         if not self._as_it_goes:
-            unused = [one.config for one in self._chosen]
+            unused = [cast(dict[str, Any], one.config) for one in self._chosen]
             self._spare += [config for config in unused if not _is_among(config, self._outside)]
         self._question, self._given, self._chosen, self._outside = None, [], [], []
         begun, taken = len(self._begun), [self.configs[arm] for arm in sorted(self._begun)]
@@ -226,7 +226,7 @@ class SampledPolicy(Policy):
 
     def _give(self, arm: int, chosen: Chosen) -> None:
         """Let an arm begin with this config, and not with its own, which is spare now."""
-        config, mean, deviation = chosen
+        config, mean, deviation = cast(dict[str, Any], chosen.config), *chosen[1:]
         if _is_among(config, self._outside):
             self._foreign.add(config_identity(config))
         self._chosen = [one for one in self._chosen if one.config is not config]

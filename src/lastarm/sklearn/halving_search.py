@@ -344,7 +344,9 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             journal=self.journal,
             fresh=self.fresh,
         )
-        configs = list(self.result_.configs) if as_it_goes else configs[: len(told)]
+        configs = (
+            [dict(one) for one in self.result_.configs] if as_it_goes else configs[: len(told)]
+        )
         self.multimetric_ = trainer.metrics.metric is not None
         self._note_found(configs, told, trainer.metrics.compared, at_best=recommend == "best")
         if self.refit:

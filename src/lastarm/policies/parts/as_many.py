@@ -22,7 +22,6 @@ class AsMany(InRounds):
     - `arms`: the most arms that are begun. Left out, as many as the budget allows for.
     - `budget`: the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
-    - `restarts`: whether the trainer trains every level from zero.
 
     `arms` is then the number of arms that there may be. A copy of the policy, and the header of a
     journal, have what was given, so that a larger budget has more arms.
@@ -34,7 +33,6 @@ class AsMany(InRounds):
     arms: int = added_later(AS_MANY)
     budget: int = field(default=cast(int, None), metadata={NEEDED: True})
     max_pulls: int = field(default=cast(int, None), metadata={NEEDED: True})
-    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,15 +119,15 @@ class AsMany(InRounds):
         dropped.sort(key=lambda arm: (-at[arm], self._losses[arm], arm))
         fully: list[Pull] = []
         for arm in dropped:
-            cost = price(at[arm], R, restarts=self.restarts)
-            if cost > left:
+            cost = price(at[arm], R, restarts=self._restarts)
+            if cost > left or at[arm] < at[dropped[0]]:  # those of one level are a rung
                 break
             fully.append(Pull(arm, upto=R))
             left -= cost
         if fully:
             return sorted(fully, key=lambda pull: pull.arm)
         for arm in dropped:
-            upto = left if self.restarts else at[arm] + left
+            upto = left if self._restarts else at[arm] + left
             if upto > at[arm]:
                 return [Pull(arm, upto)]
         new = self.tried
