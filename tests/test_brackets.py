@@ -130,6 +130,33 @@ def test_the_budget_is_spent_to_the_last_pull(
     assert (policy.recommendation is None) == (not healthy)
 
 
+@pytest.mark.parametrize("kind", [Brackets, Hyperband])
+@settings(max_examples=100, deadline=None)
+@given(
+    arms=st.integers(1, 15),
+    budget=st.integers(1, 400),
+    more=st.integers(0, 600),
+    most=st.integers(1, 30),
+    restarts=st.booleans(),
+    losses=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=30),
+)
+def test_where_arms_run_out_it_ends_when_all_are_trained_or_all_is_spent(
+    kind: type[AsMany],
+    arms: int,
+    budget: int,
+    more: int,
+    most: int,
+    restarts: bool,
+    losses: list[float | None],
+) -> None:
+    policy: Any = kind(arms, budget, most, restarts=restarts)  # type: ignore[call-arg]
+    at = played(policy, losses, more)
+    assert policy.booked <= policy.budget
+    assert all(arm < arms and level <= most for arm, (level, _) in at.items())
+    trained = all(level == most for level, loss in at.values() if math.isfinite(loss))
+    assert restarts or trained or policy.booked == policy.budget
+
+
 def test_a_budget_of_ten_trainings_is_divided_evenly() -> None:
     policy = Brackets(budget=810, max_pulls=81)
     planned = policy.plan_details()["brackets"]

@@ -325,7 +325,7 @@ def test_left_out_it_changes_no_header_and_no_text() -> None:
 def test_the_chooser_asks_for_the_price_where_it_follows_from_brackets() -> None:
     chosen = choose("hyperband", {"max_pulls": 9}, restarts=True)
     assert repr(chosen.policy) == (
-        "Hyperband(arms=17, budget=78, max_pulls=9, eta=3, seed=0, restarts=True)"
+        "Hyperband(budget=78, max_pulls=9, eta=3, seed=0, restarts=True)"
     )
 
 

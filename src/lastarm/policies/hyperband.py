@@ -247,9 +247,12 @@ class Hyperband(AsMany):
         return ranking({arm: self._losses[arm] for arm in ends})[0]
 
     def _until_all_is_done(self) -> Iterator[Bracket]:
-        """Brackets that fit, until no arm can be brought further by them."""
-        highest = self._highest(self.budget)
+        """Brackets that fit, until a whole turn of them brings no arm further."""
+        turn, idle = len(brackets(self._highest(self.budget), self.eta)), 0
+        before = -1
         for bracket in self._fitting(lambda: self.left):
-            if self.tried == self.arms and min(self.reached.values(), default=highest) >= highest:
+            idle = idle + 1 if self.left == before else 0
+            before = self.left
+            if idle > turn and self.tried == self.arms:
                 return
             yield bracket
