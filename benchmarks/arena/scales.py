@@ -1,0 +1,112 @@
+"""What regret 0 and 1 are: the best config known and the median random one, found once and kept.
+
+The best known of a problem comes from many random configs, and a local search from the best of
+them: again and again each is changed a little, and the best are kept. Nobody's search is part of
+it, so that it does not move when a contender enters. A contender that finds something better has a
+regret below 0. Both ends are of losses at full training, without noise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from math import exp, log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena.problems.models import Model
+from arena.problems.problem import Config, Problem
+from lastarm.space import draw
+from lastarm.space.domains import Choice, Domain, Integer, LogUniform
+
+FILE = Path(__file__).with_name("scales.json")
+SEED = 2026  # apart from those of the contenders, which are small
+
+
+class Effort(NamedTuple):
+    """How long the best config is looked for."""
+
+    random: int
+    rounds: int
+    keep: int
+    changed: int  # configs that each of those kept gives in a round
+
+
+SURROGATE, TRAINED = Effort(20_000, 100, 20, 20), Effort(150, 10, 5, 1)
+
+
+class Scale(NamedTuple):
+    """Regret 0 and 1 of a problem, by validation and by test."""
+
+    best: float
+    median: float
+    best_test: float
+    median_test: float
+
+    def regret(self, loss: float) -> float:
+        """Of a config with this loss at full training."""
+        return (loss - self.best) / (self.median - self.best)
+
+    def test_regret(self, loss: float) -> float:
+        """Of a config with this test loss."""
+        return (loss - self.best_test) / (self.median_test - self.best_test)
+
+
+def measured(problem: Problem, effort: Effort) -> Scale:
+    """Random configs, then their neighbours, the neighbours of the best of these, and so on."""
+    random = np.random.default_rng(SEED)
+    drawn = draw(problem.space, effort.random, SEED)
+    ends = problem.final(drawn, SEED)
+    medians = np.median([tuple(end) for end in ends], axis=0).tolist()
+    known = sorted(zip(ends, drawn, strict=True), key=lambda one: one[0].loss)
+    tests = [end.test for end in ends]
+    for number in range(effort.rounds):
+        known = known[: effort.keep]
+        width = 0.2 * 0.95**number
+        near = [
+            changed(problem.space, config, random, width)
+            for _, config in known
+            for _ in range(effort.changed)
+        ]
+        ends = problem.final(near, SEED)
+        tests += [end.test for end in ends]
+        known = sorted([*known, *zip(ends, near, strict=True)], key=lambda one: one[0].loss)
+    return Scale(known[0][0].loss, medians[0], float(np.min(tests)), medians[1])
+
+
+def changed(
+    space: Mapping[str, Domain], config: Config, random: np.random.Generator, width: float
+) -> Config:
+    """A config that differs in one or two hyperparameters, in numbers by a share of the range."""
+    names = random.choice(list(space), size=min(len(space), 1 + int(random.integers(2))))
+    return {**config, **{str(n): _near(space[n], config[n], random, width) for n in names}}
+
+
+def _near(domain: Domain, value: Any, random: np.random.Generator, width: float) -> Any:
+    if isinstance(domain, Choice):
+        return domain.sample(random)
+    low, high = (getattr(domain, end) for end in ("low", "high"))
+    is_log = isinstance(domain, LogUniform) or (isinstance(domain, Integer) and domain.log)
+    scaled = [log(number) if is_log else number for number in (low, high, value)]
+    moved = scaled[2] + width * (scaled[1] - scaled[0]) * random.standard_normal()
+    moved = exp(moved) if is_log else moved
+    if isinstance(domain, Integer):
+        moved = round(moved)
+    return min(max(moved, low), high)
+
+
+def scales(problems: Iterable[Problem], file: Path = FILE) -> dict[str, Scale]:
+    """Those of all problems; what the file does not have is measured, and added to it."""
+    known: dict[str, list[float]] = json.loads(file.read_text()) if file.exists() else {}
+    found = {}
+    for problem in problems:
+        if problem.name not in known:
+            print(f"looking for the best config of {problem.name}", flush=True)
+            effort = TRAINED if isinstance(problem, Model) else SURROGATE
+            known[problem.name] = list(measured(problem, effort))
+            text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(known[name])}" for name in known)
+            file.write_text(f"{{\n{text}\n}}\n")
+        found[problem.name] = Scale(*known[problem.name])
+    return found
