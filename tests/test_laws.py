@@ -15,6 +15,7 @@ from lastarm.errors import NotAsked
 from lastarm.events import Told, Work
 from lastarm.policies import (
     ASHA,
+    Brackets,
     EXP3,
     POLICIES,
     Doubling,
@@ -50,6 +51,10 @@ SYNCHRONOUS: dict[str, MakePolicy] = {
     "doubling of uniform": partial(Doubling, of="uniform"),
     "hyperband": partial(Hyperband, max_pulls=9),
     "hyperband, eta 2, longer": partial(Hyperband, max_pulls=50, eta=2, seed=3),
+    "brackets": partial(Brackets, max_pulls=9),
+    "brackets, eta 2, longer": partial(Brackets, max_pulls=50, eta=2),
+    "brackets, three at once": partial(Brackets, max_pulls=27, at_once=3),
+    "brackets, one pull": partial(Brackets, max_pulls=1),
     "horizon-halving": partial(HorizonHalving, max_pulls=9),
     "horizon-halving, longer": partial(HorizonHalving, max_pulls=50, eta="3/2", seed=3),
     "horizon-halving, eta hardly above 1": partial(HorizonHalving, max_pulls=20, eta=1.01),
@@ -62,6 +67,7 @@ SYNCHRONOUS: dict[str, MakePolicy] = {
     "successive-halving, restarts": partial(SuccessiveHalving, restarts=True),
     "successive-halving, restarts, eta 3": partial(SuccessiveHalving, eta=3, restarts=True),
     "hyperband, restarts": partial(Hyperband, max_pulls=9, restarts=True),
+    "brackets, restarts": partial(Brackets, max_pulls=9, restarts=True),
     "horizon-halving, restarts": partial(HorizonHalving, max_pulls=9, restarts=True),
     "horizon-halving, restarts, longer": partial(
         HorizonHalving, max_pulls=50, eta="5/4", seed=3, restarts=True

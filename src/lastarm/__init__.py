@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
         ASHA,
         EXP3,
         LUCB,
+        Brackets,
         Doubling,
         EnvelopeHalving,
         ExponentialGap,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from lastarm.policy import Policy, Rounds
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
-    from lastarm.samplers import Forest, Sampler
+    from lastarm.samplers import Forest, GaussianProcess, Sampler
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
@@ -52,6 +53,7 @@ __all__ = [
     "EXP3",
     "LUCB",
     "Batched",
+    "Brackets",
     "Changed",
     "Checkpoints",
     "Choice",
@@ -64,6 +66,7 @@ __all__ = [
     "Failure",
     "Forest",
     "Functions",
+    "GaussianProcess",
     "Generated",
     "Grid",
     "HorizonHalving",
@@ -111,14 +114,14 @@ _name = later(
         "front_door": "search",
         "loading": "load",
         "policies": (
-            "ASHA EXP3 LUCB Doubling EnvelopeHalving ExponentialGap HorizonHalving "
+            "ASHA EXP3 LUCB Brackets Doubling EnvelopeHalving ExponentialGap HorizonHalving "
             "Hyperband LilUCB PricedHalving SuccessiveElimination SuccessiveHalving "
             "SuccessiveRejects TimedHalving UniformAllocation"
         ),
         "policy": "Policy Rounds",
         "result": "Result",
         "runners": "Batched Processes Serial Simulated",
-        "samplers": "Forest Sampler",
+        "samplers": "Forest GaussianProcess Sampler",
         "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
         "trainers": (
             "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"

@@ -87,7 +87,16 @@ def ahead(policy: Policy) -> int:
 
 def fresh(policy: Policy, **changed: Any) -> Policy:
     """The same policy, not yet begun, or one with some of its arguments changed."""
-    return dataclasses.replace(policy, **changed)
+    return type(policy)(**_arguments(policy) | changed)
+
+
+def _arguments(policy: Policy) -> dict[str, Any]:
+    """What a policy was made with. It may know better than its fields, which may follow from it."""
+    if hasattr(policy, "arguments"):
+        given: dict[str, Any] = policy.arguments()
+        return given
+    fields = [one for one in dataclasses.fields(policy) if one.init]
+    return {one.name: getattr(policy, one.name) for one in fields}
 
 
 def describe(policy: Policy) -> dict[str, Any]:
@@ -101,8 +110,9 @@ def describe(policy: Policy) -> dict[str, Any]:
     been given, so that headers from before it was added are still those of the same search.
     """
     version, arguments = getattr(policy, "version", 1), {}
+    given = _arguments(policy)
     for field in dataclasses.fields(policy):
-        value = getattr(policy, field.name)
+        value = given[field.name]
         if LEFT_OUT not in field.metadata or value != field.metadata[LEFT_OUT]:
             arguments[field.name] = value
     return {"name": policy.name} | ({} if version == 1 else {"version": version}) | arguments
@@ -261,7 +271,7 @@ class Rounds:
         It may book the worth of `left` pulls. If a round would exceed that, all its arms are
         brought as far as possible; then the algorithm ends, and the lowest latest loss is
         recommended. If it ends by itself, its output is recommended, or what was recommended
-        before if that has a lower latest loss: more budget never loses a better arm.
+        before if that has a lower latest loss: more budget never loses a better arm (`better`).
         """
         assert self.finished, "one algorithm at a time"
         self._before = self.recommendation
@@ -332,6 +342,11 @@ class Rounds:
             if self.watch and (news or fits):
                 self.watch(pulls, news)
 
+    def better(self, now: int, before: int) -> int | None:
+        """Of two recommendations, that of an algorithm that ended and that of the one before."""
+        every = self._healthy()
+        return lowest({arm: every[arm] for arm in {now, before} & every.keys()})
+
     def _healthy(self) -> dict[int, float]:
         """Arm → its latest loss, of all arms that have one."""
         return {arm: loss for arm, loss in enumerate(self._losses) if isfinite(loss)}
@@ -350,9 +365,7 @@ class Rounds:
         except StopIteration as end:
             self._output = end.value
             if self._before is not None:
-                every = self._healthy()
-                ends = {end.value, self._before} & every.keys()
-                self._output = lowest({arm: every[arm] for arm in ends})
+                self._output = self.better(end.value, self._before)
         except NoHealthyArm:
             pass
         return None

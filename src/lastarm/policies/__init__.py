@@ -21,6 +21,7 @@ from lastarm.policies.exp3 import EXP3 as EXP3
 from lastarm.policies.exponential_gap import ExponentialGap as ExponentialGap
 from lastarm.policies.doubling import Doubling as Doubling
 from lastarm.policies.hyperband import Hyperband as Hyperband
+from lastarm.policies.brackets import Brackets as Brackets
 from lastarm.policies.asha import ASHA as ASHA
 from lastarm.policies.horizon_halving import HorizonHalving as HorizonHalving
 from lastarm.policies.envelope_halving import EnvelopeHalving as EnvelopeHalving

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from lastarm.arguments import whole_number
-from lastarm.events import Failure, Pull
-from lastarm.policies.parts.budgeted import Curves, InRounds
+from lastarm.events import Pull
+from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, NoHealthyArm, added_later, ranking
+from lastarm.policy import Algorithm, NoHealthyArm, ranking
 
 
 class Bracket(NamedTuple):
@@ -59,39 +59,42 @@ def brackets(max_pulls: int, eta: int) -> list[Bracket]:
     ]
 
 
-def hyperband(draw: Callable[[int], list[int]], opened: list[Bracket]) -> Algorithm:
-    """Their algorithm 1: Successive Halving from daring to cautious, each with arms of its own."""
-    winners: dict[int, float] = {}
+def hyperband(
+    draw: Callable[[int], list[int]], opened: Iterable[Bracket]
+) -> Generator[list[Pull], dict[int, float], set[int]]:
+    """Their algorithm 1: Successive Halving from daring to cautious, each with arms of its own.
+
+    The winners of the brackets.
+    """
+    winners: set[int] = set()
     for bracket in opened:
         try:
-            winners |= yield from halving_to_levels(draw(bracket.arms), bracket)
+            winners.add((yield from halving_to_levels(draw(bracket.arms), bracket)))
         except NoHealthyArm:
             continue  # the next bracket has other arms
-    if not winners:
-        raise NoHealthyArm
-    return ranking(winners)[0]
+    return winners
 
 
 def halving_to_levels(
     arms: list[int], bracket: Bracket
-) -> Generator[list[Pull], dict[int, float], dict[int, float]]:
-    """One bracket: its best arm, and that arm's loss."""
-    T, losses = arms, {}
+) -> Generator[list[Pull], dict[int, float], int]:
+    """One bracket: its best arm."""
+    T = arms
     for i, level in enumerate(bracket.levels):
         losses = yield [Pull(arm, upto=level) for arm in T]
         T = ranking(losses)[: max(1, len(arms) // bracket.eta ** (i + 1))]  # their top_k
-    return {T[0]: losses[T[0]]}
+    return T[0]
 
 
 @dataclass(eq=False, repr=False)
-class Hyperband(InRounds):
+class Hyperband(AsMany):
     """Successive Halving several times: from many arms and short training to few and long.
 
     With R = `max_pulls`, the most one arm may get, and s_max = ⌊log_eta R⌋, bracket s begins with
     ⌈(s_max + 1)·eta^s / (s + 1)⌉ arms at level ⌊R / eta^s⌋, keeps the best 1/eta and multiplies
     the level by eta, up to R. Which of them pays is not known beforehand, so all are run.
 
-    >>> print(Hyperband(arms=17, budget=69, max_pulls=9).plan())
+    >>> print(Hyperband(budget=69, max_pulls=9).plan())
     rung    arms  pulls each  brought to  pulls in all
        1       9           1           1             9
        2       3           2           3            15
@@ -100,36 +103,41 @@ class Hyperband(InRounds):
        5       1           6           9            42
        6       3           9           9            69
 
+    When all brackets have been run, they are run again, until the budget is spent. A bracket that
+    does not fit into what is left is passed over. When none fits, what is left is spent on the
+    most promising of the arms that were dropped: those at the highest level first, and of these
+    the lowest loss. If none fits from the beginning, `max_pulls` is lowered by factors of eta until
+    one does.
+
     The best of the brackets' winners is recommended. (Their algorithm returns the smallest loss
     seen at any level. But the lowest loss after little training may not be the lowest after much.)
 
-    Only brackets that fit into the budget are opened. If none does, `max_pulls` is lowered by
-    factors of eta until one does. Each bracket draws, by `seed`, arms that no other bracket has
-    had. When there are none left, all arms can be drawn again, and continue from where they are.
+    Each bracket has arms that no other bracket has had, as many as the budget allows for. If
+    `arms` is given, they are drawn from so many, by `seed`. When there are none left, all of them
+    can be drawn again, and continue from where they are, until all have had R pulls.
 
     If the trainer `restarts`, every level is trained from zero, and a bracket costs the sum of all
     its arms times their levels. Their algorithm counts in this way: about (s_max + 1)·R a bracket.
 
-    >>> Hyperband(arms=17, budget=78, max_pulls=9, restarts=True).plan().pulls
+    >>> Hyperband(budget=78, max_pulls=9, restarts=True).plan().pulls
     78
 
-    - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
+    - `arms`: how many arms there are. Left out, as many as the budget allows for.
+    - `budget`: the total of pulls over all of them.
     - `max_pulls`: the most pulls that one arm may get.
     - `eta`: the best 1/eta of a rung go on; a whole number of at least 2.
     - `seed`: the draw of arms is derived from it.
     - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
     Source: Li, Jamieson, DeSalvo, Rostamizadeh & Talwalkar, "Hyperband: A Novel Bandit-Based
-    Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1.
+    Approach to Hyperparameter Optimization" (JMLR 2018), algorithm 1, repeated as in their section
+    3.1 on an infinite horizon.
     """
 
     name: ClassVar[str] = "hyperband"
-    begins_anew: ClassVar[bool] = True
-    draws_anew: ClassVar[bool] = True
-    max_pulls: int
+    version: ClassVar[int] = 2  # 1 ran its brackets once, and left the rest of the budget
     eta: int = 3
     seed: int = 0
-    restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.eta = whole_number("eta", self.eta, 2, "the part of a rung that is kept, as 1/eta")
@@ -137,63 +145,78 @@ class Hyperband(InRounds):
 
     @classmethod
     def completed(cls, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        """If arms or budget are left out, they are what all brackets need, with no arm twice."""
+        """If the budget is left out, it is what all brackets need once, with no arm twice."""
         if "max_pulls" not in numbers:
             return dict(numbers)
         known = {name: numbers[name] for name in ("eta", "restarts") if name in numbers}
         one = cls(1, 1, numbers["max_pulls"], **known)
-        every = brackets(one.max_pulls, one.eta)
-        arms, budget = sum(each.arms for each in every), sum(map(one._cost, every))
-        return {"arms": arms, "budget": budget, **numbers}
+        return {"budget": sum(map(one._cost, brackets(one.max_pulls, one.eta))), **numbers}
+
+    @property
+    def in_order(self) -> bool:
+        """If arms are given, they are drawn."""
+        return self.open_ended
 
     def brackets(self) -> list[Bracket]:
-        """Those that are opened: they fit into the budget, one after the other."""
+        """Those that are opened if no arm fails, as long as there are arms that no other had."""
         opened: list[Bracket] = []
-        max_pulls, left = self.max_pulls, self.budget
-        while not opened:
-            for published in brackets(max_pulls, self.eta):
-                bracket = published._replace(arms=min(published.arms, self.arms))
-                if self._cost(bracket) <= left:
-                    opened.append(bracket)
-                    left -= self._cost(bracket)
-            max_pulls = max(1, max_pulls // self.eta)
+        left, new = self.budget, self.arms
+        for number, bracket in enumerate(self._fitting(lambda: left)):
+            if new <= 0 and number >= len(brackets(self.max_pulls, self.eta)):
+                break
+            opened.append(bracket)
+            left, new = left - self._cost(bracket), new - bracket.arms
         return opened
+
+    def _fitting(self, left: Callable[[], int]) -> Iterator[Bracket]:
+        """One bracket after another that fits into what is left, again and again."""
+        highest = self._highest(self.budget)
+        published = [
+            bracket._replace(arms=min(bracket.arms, self.arms))
+            for bracket in brackets(highest, self.eta)
+        ]
+        while any(self._cost(bracket) <= left() for bracket in published):
+            for bracket in published:
+                if self._cost(bracket) <= left():
+                    yield bracket
+
+    def _highest(self, budget: int) -> int:
+        """`max_pulls`, lowered by factors of eta until a bracket fits into the budget."""
+        highest = self.max_pulls
+        while highest > 1 and all(
+            self._cost(bracket._replace(arms=min(bracket.arms, self.arms))) > budget
+            for bracket in brackets(highest, self.eta)
+        ):
+            highest //= self.eta
+        return max(1, highest)
 
     def _cost(self, bracket: Bracket) -> int:
         """What a bracket costs if no arm was pulled before."""
         return bracket.pulls_from_zero if self.restarts else bracket.pulls
 
+    def least_level(self, budget: int) -> int:
+        """That of the most daring bracket."""
+        return brackets(self._highest(budget), self.eta)[0].levels[0]
+
     def plan(self) -> Plan:
         """What will be spent, or the most that may be, if arms have to be drawn again."""
-        opened = self.brackets()
-        if sum(bracket.arms for bracket in opened) <= self.arms:
+        if sum(bracket.arms for bracket in self.brackets()) <= self.arms:
             return super().plan()
-        pulls = sum(map(self._cost, opened))
-        observations = sum(sum(bracket.sizes) for bracket in opened)
-        return Plan((), pulls, observations, exact=False)
+        looks = floor_log(self.max_pulls, self.eta) + 2  # one arm may end between two levels
+        most = self.max_pulls * (looks if self.restarts else 1)
+        pulls = min(self.budget, self.arms * most)
+        return Plan((), pulls, min(pulls, self.arms * looks), exact=False)
 
     def plan_details(self) -> dict[str, Any]:
-        """The brackets that are opened."""
+        """The brackets that are opened, as long as there are arms that no other had."""
         opened = [
             {"arms": bracket.arms, "levels": bracket.levels, "pulls": self._cost(bracket)}
             for bracket in self.brackets()
         ]
         return {"brackets": opened}
 
-    def nothing_left(
-        self, curves: Curves, failures: Mapping[int, Failure], pulls: int
-    ) -> str | None:
-        """Perhaps its budget was enough for all brackets."""
-        if reason := super().nothing_left(curves, failures, pulls):
-            return reason
-        every = (
-            self._cost(bracket._replace(arms=min(bracket.arms, self.arms)))
-            for bracket in brackets(self.max_pulls, self.eta)
-        )
-        return "all brackets have been run" if sum(every) <= self.budget else None
-
     def algorithm(self) -> Algorithm:
-        """Their algorithm."""
+        """Their algorithm, again and again; then what is left over."""
         random = Random(self.seed)
         deck: list[int] = []
 
@@ -207,12 +230,21 @@ class Hyperband(InRounds):
                 drawn, deck = drawn + deck[:missing], deck[missing:]
             return sorted(drawn)
 
-        return hyperband(draw, self.brackets())
+        def take(n: int) -> list[int]:
+            return [*range(self.tried, self.tried + n)]
 
-    def only_arm(self) -> Algorithm:
-        """One arm too gets no more than `max_pulls`."""
-        return self.algorithm()
+        winners = yield from hyperband(take if self.in_order else draw, self._until_all_is_done())
+        yield from self.spend_what_is_left()
+        at = self.reached
+        ends = {arm for arm in at if arm in winners or at[arm] == self.max_pulls}
+        if not ends:
+            raise NoHealthyArm
+        return ranking({arm: self._losses[arm] for arm in ends})[0]
 
-    def least_budget(self, arms: int) -> int:
-        """One pull of one arm, where `max_pulls` has been lowered to 1."""
-        return 1
+    def _until_all_is_done(self) -> Iterator[Bracket]:
+        """Brackets that fit, until no arm can be brought further by them."""
+        highest = self._highest(self.budget)
+        for bracket in self._fitting(lambda: self.left):
+            if self.tried == self.arms and min(self.reached.values(), default=highest) >= highest:
+                return
+            yield bracket

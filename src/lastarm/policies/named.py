@@ -10,7 +10,7 @@ from lastarm.arguments import one_of, time_limit
 from lastarm.errors import InvalidArgument, shown
 from lastarm.policies import POLICIES
 from lastarm.policies.horizon_halving import HorizonHalving
-from lastarm.policies.parts.budgeted import Budgeted, Facts
+from lastarm.policies.parts.budgeted import NEEDED, Budgeted, Facts
 from lastarm.policies.successive_halving import SuccessiveHalving
 from lastarm.policies.timed_halving import MOST_DRAWN, TimedHalving
 from lastarm.policy import Policy, fresh
@@ -178,7 +178,8 @@ def make_policy(
             raise InvalidArgument.of(argument, value, f"{name} does not take it", way_out)
     given = POLICIES[name].completed(given)
     for field in dataclasses.fields(POLICIES[name]):
-        if field.default is dataclasses.MISSING and field.name not in given:
+        needed = field.default is dataclasses.MISSING or field.metadata.get(NEEDED)
+        if needed and field.name not in given:
             raise InvalidArgument(
                 f"{name} needs {spelled(field.name)}, which was not given. Add it, with a whole "
                 "number.",
@@ -202,9 +203,10 @@ def from_header(described: Mapping[str, Any]) -> Budgeted | None:
     ASHA(arms=9, budget=99, max_pulls=9, eta=3)
     >>> from_header({"name": "asha", "version": 3, "arms": 9, "budget": 99, "max_pulls": 9})
     """
-    kind, arms = POLICIES.get(str(described.get("name"))), described.get("arms")
+    kind = POLICIES.get(str(described.get("name")))
     if not kind or described.get("version", 1) != kind.version:
         return None
+    arms = described.get("arms", 1 if kind.as_it_goes else None)
     if not isinstance(arms, int) or arms > MOST_ARMS:
         return None
     known = {field.name for field in dataclasses.fields(kind)} & described.keys()

@@ -10,14 +10,30 @@ from lastarm.later import later
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastarm.samplers.forest import Forest
-    from lastarm.samplers.protocol import Sampler, Seen
+    from lastarm.samplers.gaussian_process import GaussianProcess
+    from lastarm.samplers.protocol import Chosen, Known, Sampler, Seen
     from lastarm.samplers.sampled_policy import SampledPolicy
 
-__all__ = ["SAMPLERS", "Forest", "SampledPolicy", "Sampler", "Seen"]
+__all__ = [
+    "SAMPLERS",
+    "Chosen",
+    "Forest",
+    "GaussianProcess",
+    "Known",
+    "SampledPolicy",
+    "Sampler",
+    "Seen",
+]
 
-SAMPLERS = {"forest": "Forest"}  # the command lists them, and loads the one that is asked for
+# The command lists them, and loads the one that is asked for.
+SAMPLERS = {"gaussian-process": "GaussianProcess", "forest": "Forest"}
 
 __getattr__ = later(
     __name__,
-    {"forest": "Forest", "protocol": "Sampler Seen", "sampled_policy": "SampledPolicy"},
+    {
+        "forest": "Forest",
+        "gaussian_process": "GaussianProcess",
+        "protocol": "Chosen Known Sampler Seen",
+        "sampled_policy": "SampledPolicy",
+    },
 )

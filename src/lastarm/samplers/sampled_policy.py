@@ -11,13 +11,10 @@ from lastarm.errors import DrawnOtherwise, InvalidArgument
 from lastarm.events import Loss, Pull, Told
 from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
-from lastarm.samplers.protocol import Sampler, Seen
+from lastarm.samplers.protocol import Known, Sampler, Seen
 from lastarm.space import Space, recalled, spare
 
 CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
-
-Question = tuple[list[Seen], list[dict[str, Any]], int, int]
-"""What `propose` is asked: what was seen, the candidates, how many of them, and a seed."""
 
 
 @dataclass(eq=False)
@@ -60,7 +57,7 @@ class SampledPolicy(Policy):
         self._begun: set[int] = set()
         self._seen: dict[tuple[int, int], float] = {}  # (arm, level) → loss
         self._room = 0  # arms that may still begin in this batch
-        self._question: Question | None = None  # for the sampler, as the batch began
+        self._question: Known | None = None  # for the sampler, as the batch began
         self._chosen: list[dict[str, Any]] = []  # its answer, as far as it is left: the last first
         self._given: list[dict[str, Any]] = []  # what arms of this batch have got
         self._written_like: dict[str, list[dict[str, Any]]] = {}  # configs by how they are written
@@ -103,7 +100,7 @@ class SampledPolicy(Policy):
 
     def _begin_batch(self) -> None:
         """Know what the sampler is to be asked. It is asked when an arm needs its answer."""
-        if self._question and len(self._given) < self._question[2]:
+        if self._question and len(self._given) < self._question.count:
             self._propose()  # it may have proposed more than the last batch had arms for
         self._spare += self._chosen
         self._room, begun = self.sampler.batch, len(self._begun)
@@ -115,22 +112,17 @@ class SampledPolicy(Policy):
                 for (arm, level), loss in sorted(self._seen.items())
             ]
             seed = int(fingerprint([self.seed, "propose", begun])[:8], 16)
-            self._question = seen, list(self._spare), count, seed
+            level = getattr(self.policy, "max_pulls", None)
+            taken = [self.configs[arm] for arm in sorted(self._begun)]
+            self._question = Known(self.space, seen, taken, list(self._spare), count, seed, level)
 
     def _propose(self) -> None:
         """Ask the sampler, once a batch. What it chose is no longer spare."""
         if self._question is None:
             return
-        _, candidates, count, _ = self._question
-        proposed = list(self.sampler.propose(*self._question))
+        count = self._question.count
+        chosen = [one.config for one in self.sampler.choose(self._question)]
         self._question = None
-        places = set(proposed)
-        if not len(places) == len(proposed) <= count or not places <= set(range(len(candidates))):
-            asked = f"at most {count} of {len(candidates)} candidates"
-            rule = f"it proposes {proposed}, but it was asked for {asked}"
-            way_out = "Let `propose` return their places in the list, each at most once"
-            raise InvalidArgument.of("sampler", self.sampler, rule, way_out)
-        chosen = [candidates[place] for place in proposed]
         chosen = [config for config in chosen if not _is_among(config, self._given)]
         self._chosen = chosen[: count - len(self._given)][::-1]
         self._spare = [config for config in self._spare if not _is_among(config, self._chosen)]

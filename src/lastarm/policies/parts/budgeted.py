@@ -20,7 +20,7 @@ from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import InvalidArgument
 from lastarm.events import Failure, Pull
 from lastarm.policies.plan import Plan
-from lastarm.policy import Algorithm, Policy, Rounds, describe
+from lastarm.policy import Algorithm, Policy, Rounds, describe, fresh
 
 WHOLE_NUMBERS = {
     "arms": (1, "the number of settings to choose from"),
@@ -29,6 +29,8 @@ WHOLE_NUMBERS = {
     "seed": (0, "what its draws are derived from"),
 }
 """Arguments of policies that mean the same everywhere: the least that they may be, and what."""
+
+NEEDED = "needed"  # in a field's metadata: it has no default, though fields before it do
 
 YES_OR_NO = {
     "open_ended": "it says whether arms is only the most that may be drawn",
@@ -47,6 +49,7 @@ class Facts:
     drops: ClassVar[bool] = True  # whether an arm that others pass is out, and cannot come back
     begins_anew: ClassVar[bool] = False  # whether it returns to low levels, in another bracket
     draws_anew: ClassVar[bool] = False  # and whether only arms that it then draws take part
+    as_it_goes: ClassVar[bool] = False  # whether arms begin while there is budget, for a model
     ends_when_sure: ClassVar[bool] = False  # whether it may end before its budget does
     measures: ClassVar[bool] = False  # whether it decides by how long pulls and looks take
     who_goes_on: ClassVar[str] = "The best go on."
@@ -77,10 +80,13 @@ class Budgeted(OnlyKnown, Facts, Policy):
         """The numbers that were given, with those that were left out and follow from them."""
         return dict(numbers)
 
+    def arguments(self) -> dict[str, Any]:
+        """What it was made with, by name."""
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+
     def __reduce__(self) -> tuple[partial[Self], tuple[()]]:
         """A copy is a policy that has not begun: a generator under way cannot be copied."""
-        fields = dataclasses.fields(self)
-        return partial(type(self), **{one.name: getattr(self, one.name) for one in fields}), ()
+        return partial(type(self), **self.arguments()), ()
 
     def __repr__(self) -> str:
         """Its arguments, as a header has them: without those that say nothing new."""
@@ -103,7 +109,7 @@ class Budgeted(OnlyKnown, Facts, Policy):
         """What will be spent, rung by rung, if no arm fails; of an adaptive policy, the most."""
         if self.adaptive:
             return Plan((), self.budget, self.most_observations(), exact=False)
-        return Plan.of(dataclasses.replace(self))
+        return Plan.of(fresh(self))
 
     def most_observations(self) -> int:
         """How many losses it may look at. This is the number of pulls, or a bound of its own."""
