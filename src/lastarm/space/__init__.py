@@ -2,7 +2,8 @@
 
 `domains.py` has the values of one parameter, `spaces.py` their combinations, and how configs are
 drawn from them: that of arm i is a function of the seed and i. `drawn.py` keeps those of a million
-arms. Choosing configs by the losses of earlier arms belongs to `lastarm.samplers`.
+arms. `beliefs.py` has where a user expects good values, and `encoding.py` what a model learns from:
+configs as rows of numbers, and their neighbours. Choosing configs by the losses of earlier arms belongs to `lastarm.samplers`.
 """
 
 from lastarm.space.domains import Choice as Choice
@@ -10,6 +11,9 @@ from lastarm.space.domains import Integer as Integer
 from lastarm.space.domains import LogUniform as LogUniform
 from lastarm.space.domains import Normal as Normal
 from lastarm.space.domains import Uniform as Uniform
+from lastarm.space.encoding import Encoded as Encoded
+from lastarm.space.encoding import encode as encode
+from lastarm.space.encoding import neighbours as neighbours
 from lastarm.space.spaces import Configs as Configs
 from lastarm.space.spaces import Grid as Grid
 from lastarm.space.spaces import Space as Space

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MappingView
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MappingView, Sequence
 from collections.abc import Set as AnySet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from inspect import signature
 from math import exp, floor, inf, isfinite, isnan, log
@@ -21,6 +21,7 @@ from lastarm.arguments import as_float, whole_number
 from lastarm.arguments.other_tools import OnlyKnown
 from lastarm.errors import InvalidArgument
 from lastarm.plain import as_python, described, identity, readable
+from lastarm.space.beliefs import near, require_likely, with_belief
 
 
 class Domain(OnlyKnown, ABC):
@@ -58,6 +59,29 @@ class Domain(OnlyKnown, ABC):
         """Its values that `readable` writes like this: one, none or several."""
         return [written] if type(written) in (int, float, list) else []
 
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64] | None:
+        """Where `values` are between the ends, from 0 to 1, on its scale; None without an order.
+
+        If values are counted, each has as much room as it is likely without a belief, and its
+        place is the middle.
+        """
+        return None
+
+    def at(self, place: float) -> Any:
+        """The value whose room has this place, from 0 to 1."""
+        raise NotImplementedError(f"the values of {self} have no places")
+
+
+class Believed(Domain):
+    """A domain of which the user may say where good values are likely."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        given = {k: v for k, v in given.items() if k != "likely" or v is not None}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
 
 class Finite(Domain):
     """A domain whose values can be counted."""
@@ -83,7 +107,7 @@ class Finite(Domain):
         return [v for v in self.values() if identity(readable(v)) == identity(written)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Continuous(Domain):
     """The numbers between two ends."""
 
@@ -111,14 +135,25 @@ class Continuous(Domain):
         """The number itself."""
         return [written] if type(written) is float and self.contains(written) else []
 
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where numbers are between the ends."""
+        size = max(abs(self.low), abs(self.high))  # high - low may be more than a float can hold
+        low, width = self.low / size, self.high / size - self.low / size
+        return np.clip((_floats(values) / size - low) / width, 0, 1)
 
-@dataclass(frozen=True, slots=True)
-class Uniform(Continuous):
+    def at(self, place: float) -> float:
+        """The number at a place."""
+        return min(max(self.low * (1 - place) + self.high * place, self.low), self.high)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Uniform(Continuous, Believed):
     """A number between two ends, each equally likely.
 
     - `low`, `high`: the ends, two finite numbers.
     - `step`: the distance between two numbers. The numbers are then low, low + step, and so on, up
       to high or just below it. Left out, every number in between is possible.
+    - `likely`: a number that you expect to do well. Half of all numbers are then drawn near it.
 
     >>> Uniform(0, 1).sample(np.random.default_rng(0))
     0.6369616873214543
@@ -127,6 +162,7 @@ class Uniform(Continuous):
     """
 
     step: float | None = None
+    likely: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         Continuous.__post_init__(self)
@@ -136,6 +172,7 @@ class Uniform(Continuous):
                 way_out = "Use a number greater than 0 and at most high - low"
                 raise InvalidArgument.of("step", self.step, rule, way_out)
             object.__setattr__(self, "step", as_float(self.step))
+        _take_likely(self)
 
     @property
     def size(self) -> int | None:
@@ -164,41 +201,83 @@ class Uniform(Continuous):
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
+        if self.likely is not None:
+            return self.at(near(_place(self, self.likely), random))
         if self.step is None:
             return _between(self.low, self.high, random)
         return self._value(int(random.integers(self.size or 0)))
 
+    def weights(self) -> NDArray[np.float64]:
+        """How likely each step is."""
+        weights = Continuous.weights(self)
+        return weights if self.likely is None else _believed(self, weights, self.likely)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where numbers are between the ends; of a step, the middle of its room."""
+        if self.step is None:
+            return Continuous.places(self, values)
+        size, low, step = self.size or 0, self.low, self.step
+        return np.asarray((np.round((_floats(values) - low) / step) + 0.5) / size)
+
+    def at(self, place: float) -> float:
+        """The number at a place."""
+        if self.step is None:
+            return Continuous.at(self, place)
+        size = self.size or 0
+        return self._value(min(int(place * size), size - 1))
+
     def describe(self) -> dict[str, Any]:
         """Its ends, and its step."""
-        ends = {"uniform": [self.low, self.high]}
-        return ends if self.step is None else {**ends, "step": self.step}
+        said: dict[str, Any] = {"uniform": [self.low, self.high]}
+        said |= {} if self.step is None else {"step": self.step}
+        return said if self.likely is None else {**said, "likely": self.likely}
 
 
-@dataclass(frozen=True, slots=True)
-class LogUniform(Continuous):
+@dataclass(frozen=True, slots=True, repr=False)
+class LogUniform(Continuous, Believed):
     """A number between two ends, each order of magnitude equally likely.
 
     - `low`, `high`: the ends, two finite numbers above 0.
+    - `likely`: a number that you expect to do well. Half of all numbers are then drawn near it.
 
     >>> random = np.random.default_rng(0)
     >>> [f"{LogUniform(1e-5, 1e-1).sample(random):.0e}" for _ in range(4)]
     ['4e-03', '1e-04', '1e-05', '1e-05']
+    >>> believed = LogUniform(1e-5, 1e-1, likely=1e-3)
+    >>> sum(3e-4 < believed.sample(random) < 3e-3 for _ in range(1000))
+    466
     """
+
+    likely: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         Continuous.__post_init__(self)
         if self.low <= 0:
             rule = "a LogUniform begins above 0"
             raise InvalidArgument.of("low", self.low, rule, "Use a positive low, or Uniform")
+        _take_likely(self)
 
     def sample(self, random: np.random.Generator) -> float:
         """One number."""
+        if self.likely is not None:
+            return self.at(near(_place(self, self.likely), random))
         number = exp(_between(log(self.low), log(self.high), random))
+        return min(max(number, self.low), self.high)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where the logarithms of numbers are between those of the ends."""
+        low, high = log(self.low), log(self.high)
+        return np.clip((np.log(_floats(values)) - low) / (high - low), 0, 1)
+
+    def at(self, place: float) -> float:
+        """The number at a place."""
+        number = exp(log(self.low) * (1 - place) + log(self.high) * place)
         return min(max(number, self.low), self.high)
 
     def describe(self) -> dict[str, Any]:
         """Its ends."""
-        return {"log-uniform": [self.low, self.high]}
+        said: dict[str, Any] = {"log-uniform": [self.low, self.high]}
+        return said if self.likely is None else {**said, "likely": self.likely}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +337,29 @@ class Normal(Domain):
         kept = {name: end for name, end in ends.items() if isfinite(end)}
         return {"normal": [self.mean, self.sd], **kept}
 
+    def _reach(self) -> tuple[float, float]:
+        """Between which numbers nearly all are."""
+        return max(self.low, self.mean - 3 * self.sd), min(self.high, self.mean + 3 * self.sd)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where numbers are within three deviations of the mean; others are at the ends."""
+        low, high = self._reach()
+        if not 0 < high - low < inf:
+            return np.full(len(values), 0.5)
+        return np.clip((_floats(values) - low) / (high - low), 0, 1)
+
+    def at(self, place: float) -> float:
+        """The number at a place."""
+        low, high = self._reach()
+        return min(max(low * (1 - place) + high * place, self.low), self.high)
+
     def recalled(self, written: Any) -> list[float]:
         """The number itself."""
         return [written] if type(written) is float and self.contains(written) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Integer(Finite):
+@dataclass(frozen=True, slots=True, repr=False)
+class Integer(Finite, Believed):
     """A whole number between two ends, both included.
 
     - `low`, `high`: the ends, two whole numbers.
@@ -273,6 +368,7 @@ class Integer(Finite):
       log (k + ½) / (k - ½).
     - `step`: the distance between two numbers. The numbers are low, low + step, and so on, up to
       high or just below it. It cannot be used with `log`.
+    - `likely`: a number that you expect to do well. Half of all numbers are then drawn near it.
 
     >>> Integer(1, 4, log=True).weights().round(2).tolist()
     [0.5, 0.23, 0.15, 0.11]
@@ -284,6 +380,7 @@ class Integer(Finite):
     high: int
     log: bool = False
     step: int = 1
+    likely: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         least = 1 if self.log else -(2**63)
@@ -301,6 +398,7 @@ class Integer(Finite):
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "log", bool(self.log))
         object.__setattr__(self, "step", step)
+        _take_likely(self)
 
     @property
     def size(self) -> int:
@@ -315,6 +413,8 @@ class Integer(Finite):
 
     def sample(self, random: np.random.Generator) -> int:
         """One number."""
+        if self.likely is not None:
+            return self.at(near(_place(self, self.likely), random))
         if self.step != 1:
             return self.low + self.step * int(random.integers(self.size))
         if not self.log:
@@ -328,17 +428,35 @@ class Integer(Finite):
 
     def weights(self) -> NDArray[np.float64]:
         """How likely each is."""
-        if not self.log:
-            return Finite.weights(self)
-        numbers = np.arange(self.low, self.high + 1, dtype=np.float64)
-        weights = np.log1p(1 / (numbers - 0.5))
-        return np.asarray(weights / weights.sum())
+        weights = Finite.weights(self)
+        if self.log:
+            numbers = np.arange(self.low, self.high + 1, dtype=np.float64)
+            weights = np.log1p(1 / (numbers - 0.5))
+            weights /= weights.sum()
+        return weights if self.likely is None else _believed(self, weights, self.likely)
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Where numbers are: in the middle of the room of each, on its scale."""
+        if self.log:
+            low, high = log(self.low - 0.5), log(self.high + 0.5)
+            return (np.array([log(value) for value in values]) - low) / (high - low)
+        room = 2 * self.size  # Python's integers may be too large for an array
+        return np.array([((v - self.low) // self.step * 2 + 1) / room for v in values])
+
+    def at(self, place: float) -> int:
+        """The number at a place."""
+        if self.log:
+            low, high = log(self.low - 0.5), log(self.high + 0.5)
+            number = floor(exp(low * (1 - place) + high * place) + 0.5)
+            return min(max(number, self.low), self.high)
+        return self.low + self.step * min(int(place * self.size), self.size - 1)
 
     def describe(self) -> dict[str, Any]:
         """Its ends, its scale and its step."""
         said: dict[str, Any] = {"integer": [self.low, self.high]}
         said |= {"log": True} if self.log else {}
-        return said | ({"step": self.step} if self.step != 1 else {})
+        said |= {"step": self.step} if self.step != 1 else {}
+        return said if self.likely is None else {**said, "likely": self.likely}
 
     def recalled(self, written: Any) -> list[int]:
         """The number itself."""
@@ -352,7 +470,8 @@ class Choice(Finite):
     - `options`: any values. An option that is given twice is kept once. A single list, tuple,
       range or one-dimensional array stands for its elements; a single string is that string.
     - `ordered`: whether the order of the options means something, as in "small", "medium",
-      "large". Samplers may then try the neighbours of an option that did well.
+      "large". Samplers may then try the neighbours of an option that did well. Options that are
+      all numbers have their order anyway.
 
     >>> Choice("relu", "tanh", "relu"), Choice(["relu", "tanh"])
     (Choice('relu', 'tanh'), Choice('relu', 'tanh'))
@@ -419,6 +538,27 @@ class Choice(Finite):
         """Its options, and whether they are ordered."""
         listed = {"choice": [described(option) for option in self.options]}
         return {**listed, "ordered": True} if self.ordered else listed
+
+    def in_order(self) -> list[Any] | None:
+        """The options from low to high; None if they have no order."""
+        if self.ordered:
+            return list(self.options)
+        numbers = all(type(v) is int or (type(v) is float and isfinite(v)) for v in self.options)
+        return sorted(self.options) if numbers else None
+
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64] | None:
+        """Where options are in their order, if they have one: in the middle of the room of each."""
+        ordered = self.in_order()
+        if ordered is None:
+            return None
+        return np.array([(place + 0.5) / len(ordered) for place in numbers_of(ordered, values)])
+
+    def at(self, place: float) -> Any:
+        """The option at a place."""
+        ordered = self.in_order()
+        if ordered is None:
+            return Finite.at(self, place)
+        return ordered[min(int(place * len(ordered)), len(ordered) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,6 +635,47 @@ class Distribution(Domain):
         if hasattr(dist, "xk"):  # rv_discrete(values=(xk, pk)) has no other name
             said |= {"xk": described(list(dist.xk)), "pk": described(list(dist.pk))}
         return said
+
+
+def numbers_of(options: Sequence[Any], values: Iterable[Any]) -> list[int]:
+    """Which of the `options` each value is; a number also if it is another kind of number."""
+    same = {identity(option): number for number, option in enumerate(options)}
+    numbers = []
+    for value in values:
+        number = same.get(identity(value))
+        if number is None:
+            like, said = as_float(value), identity(as_python(value))
+            number = next((n for n, o in enumerate(options) if as_float(o) == like), None)
+            number = same.get(said, 0) if number is None else number
+        numbers.append(number)
+    return numbers
+
+
+def _floats(values: Sequence[Any]) -> NDArray[np.float64]:
+    return np.array([v if type(v) is float else as_float(v) for v in values], dtype=np.float64)
+
+
+def _take_likely(domain: Uniform | LogUniform | Integer) -> None:
+    """Keep the user's belief as a number of the domain, or refuse it."""
+    if domain.likely is None:
+        return
+    require_likely(domain.likely, domain.low, domain.high, domain.contains(domain.likely))
+    kind = int if isinstance(domain, Integer) else as_float
+    object.__setattr__(domain, "likely", kind(domain.likely))
+
+
+def _place(domain: Domain, value: Any) -> float:
+    places = domain.places([value])
+    assert places is not None, "a number has a place"
+    return float(places[0])
+
+
+def _believed(
+    domain: Domain, weights: NDArray[np.float64], likely: float
+) -> NDArray[np.float64]:
+    """The weights with the belief; without it, each value has as much room as its weight."""
+    edges = np.concatenate([[0.0], np.cumsum(weights)])
+    return with_belief(weights, edges / edges[-1], _place(domain, likely))
 
 
 def as_domain(name: str, value: Any) -> Domain:

@@ -123,7 +123,9 @@ class Grid:
     def _values(self, name: str, domain: Domain, seed: int) -> Domain:
         count = self._count(domain)
         if count == domain.size:  # on a grid, all are equally likely
-            return replace(domain, log=False) if isinstance(domain, Integer) else domain
+            if isinstance(domain, Integer):
+                return replace(domain, log=False, likely=None)
+            return replace(domain, likely=None) if isinstance(domain, Uniform) else domain
         drawn = AnyOf({name: domain}).configs(seed, set())
         return Choice.of(config[name] for config in islice(drawn, count))
 
@@ -158,7 +160,7 @@ class Configs:
         return (dict(config) for config in self.parts if config_identity(config) not in seen)
 
 
-Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Grid | Configs
+Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | AnyOf | Grid | Configs
 """What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
 
 
@@ -200,7 +202,7 @@ def drawn(space: Space, arms: int, seed: int, include: Sequence[Mapping[str, Any
     """What `draw` gives, in less memory."""
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
-    read = _read(space)
+    read = read_space(space)
     first: dict[Hashable, dict[str, Any]] = {}
     if not isinstance(include, Sequence):
         way_out = "Use a list of dicts, or leave it out"
@@ -253,7 +255,7 @@ def spare(
     True
     """
     taken = set(map(config_identity, configs))
-    others = (c for c in _read(space).configs(seed, set()) if config_identity(c) not in taken)
+    others = (c for c in read_space(space).configs(seed, set()) if config_identity(c) not in taken)
     return list(islice(others, count))
 
 
@@ -265,7 +267,7 @@ def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> recalled({"act": [max, min], "rate": 0.5}, {"act": "builtins.min", "rate": 0.5})
     {'act': <built-in function min>, 'rate': 0.5}
     """
-    read, found = _read(space), []
+    read, found = read_space(space), []
     if isinstance(read, Configs):
         same = fingerprint(written)
         found = [dict(config) for config in read.parts if fingerprint(readable(config)) == same]
@@ -286,7 +288,7 @@ def size(space: Space) -> int | None:
     >>> size({"layers": Integer(1, 6), "act": ["relu", "tanh"], "epochs": 10})
     12
     """
-    return _read(space).size
+    return read_space(space).size
 
 
 def describe(space: Space) -> dict[str, Any]:
@@ -297,12 +299,12 @@ def describe(space: Space) -> dict[str, Any]:
     {'layers': {'integer': [1, 6], 'log': True},
      'act': {'choice': ['relu', {'named': 'builtins.max'}]}, 'epochs': {'constant': 10}}
     """
-    return _read(space).describe()
+    return read_space(space).describe()
 
 
 def domains(space: Space) -> dict[str, Any]:
     """Like `describe`, but empty for listed configs: there may be many, and that takes time."""
-    read = _read(space)
+    read = read_space(space)
     return {} if isinstance(read, Configs) else read.describe()
 
 
@@ -318,7 +320,7 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
     """
     found: dict[str, list[Any]] = {}
     seen: set[tuple[str, Any]] = set()
-    for part in chain(_read(space).parts, include):
+    for part in chain(read_space(space).parts, include):
         for name, value in part.items():
             if isinstance(value, Choice | Constant):
                 some = value.values()
@@ -333,8 +335,9 @@ def examples(space: Space, include: Sequence[Mapping[str, Any]] = ()) -> dict[st
     return found
 
 
-def _read(space: Space) -> AnyOf | Grid | Configs:
-    if isinstance(space, Grid | Configs):
+def read_space(space: Space) -> AnyOf | Grid | Configs:
+    """A space as a user gives it, read."""
+    if isinstance(space, AnyOf | Grid | Configs):
         return space
     read = AnyOf(space)
     varies = any(not isinstance(value, Constant) for part in read.parts for value in part.values())
