@@ -17,7 +17,7 @@ from arena.problems.noisy import NOISY
 from arena.results import BUDGETS, file_of, without
 from arena.scales import scales
 
-RESULTS = Path(__file__).with_name("results")
+ARENA = Path(__file__).parent
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -29,6 +29,13 @@ def main(arguments: list[str] | None = None) -> None:
         ("data", ".npz files with `X` and `y`"),
     ):
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help=f"of {what}.")
+    parser.add_argument(
+        "--arena",
+        type=Path,
+        metavar="FOLDER",
+        default=ARENA,
+        help="where results, scales, page and figure are kept. [default: benchmarks/arena]",
+    )
     parser.add_argument("--seeds", type=int, default=5, help="[default: 5]")
     parser.add_argument("--most", type=int, default=BUDGETS[-1], help="full trainings.")
     parser.add_argument("--families", nargs="+", help="only these.")
@@ -41,7 +48,8 @@ def main(arguments: list[str] | None = None) -> None:
     def asked(name: str, parts: list[str] | None) -> bool:
         return not parts or any(part in name for part in parts)
 
-    folders = Folders(given.surrogates, given.curves, given.data)
+    arena: Path = given.arena
+    folders = Folders(arena, given.surrogates, given.curves, given.data)
     chosen = {
         family: problems
         for family, problems in families(free_of_noise(folders)).items()
@@ -50,18 +58,18 @@ def main(arguments: list[str] | None = None) -> None:
     contenders = [one for one in ENTERED if asked(one.name, given.contenders)]
     if given.again:
         for family in chosen:
-            without(file_of(RESULTS, family), [one.name for one in contenders])
+            without(file_of(arena, family), [one.name for one in contenders])
     names = {
         family: [one.name + NOISY * family.endswith(NOISY) for one in problems]
         for family, problems in chosen.items()
     }
-    todo = list(missing(names, contenders, given.seeds, RESULTS))
+    todo = list(missing(names, contenders, given.seeds, arena))
     if given.list:
         print(*todo, f"{len(todo)} searches are missing", sep="\n")
         return
-    scales(problem for problems in chosen.values() for problem in problems)
-    play(folders, todo, RESULTS, given.workers, given.most)
-    write_page(RESULTS)
+    scales((problem for problems in chosen.values() for problem in problems), arena)
+    play(folders, todo, given.workers, given.most)
+    write_page(arena)
 
 
 if __name__ == "__main__":

@@ -78,14 +78,14 @@ def missing(
     problems: Mapping[str, Sequence[str]],
     contenders: Sequence[Contender],
     seeds: int,
-    folder: Path,
+    arena: Path,
 ) -> Iterator[Search]:
     """What no file has yet, of each family's problems by name.
 
     One seed comes after the other, so that there is soon something of everything, and all
     contenders of a problem come together, because models then train no config twice.
     """
-    done = {one.key for family in problems for one in known(file_of(folder, family))}
+    done = {one.key for family in problems for one in known(file_of(arena, family))}
     for seed in range(seeds):
         for family, names in problems.items():
             for name in names:
@@ -94,11 +94,8 @@ def missing(
                         yield Search(family, name, contender.name, seed)
 
 
-def play(
-    folders: Folders, todo: Sequence[Search], folder: Path, workers: int, most: int = BUDGETS[-1]
-) -> None:
+def play(folders: Folders, todo: Sequence[Search], workers: int, most: int = BUDGETS[-1]) -> None:
     """Play what is missing and write it down, one line as soon as it is known."""
-    folder.mkdir(parents=True, exist_ok=True)
     began = perf_counter()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         rest, running = iter(todo), dict[Future[Played], Search]()
@@ -107,7 +104,7 @@ def play(
                 running[pool.submit(_one, folders, one, most)] = one
             done = next(iter(wait(running, return_when=FIRST_COMPLETED).done))
             search = running.pop(done)
-            write(file_of(folder, search.family), done.result())
+            write(file_of(folders.arena, search.family), done.result())
             took = perf_counter() - began
             print(f"{number + 1} of {len(todo)}, {took:.0f} s: {search[1:]}", file=sys.stderr)
 

@@ -42,8 +42,10 @@ class Played:
         return self.problem, self.contender, self.seed
 
 
-def file_of(folder: Path, family: str) -> Path:
+def file_of(arena: Path, family: str) -> Path:
     """The file of a family."""
+    folder = arena / "results"
+    folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{re.sub('[^a-z0-9]+', '-', family)}.csv"
 
 

@@ -21,7 +21,7 @@ from arena.problems.problem import Config, Problem
 from lastarm.space import draw
 from lastarm.space.domains import Choice, Domain, Integer, LogUniform
 
-FILE = Path(__file__).with_name("scales.json")
+FILE = "scales.json"
 SEED = 2026  # apart from those of the contenders, which are small
 
 
@@ -97,16 +97,22 @@ def _near(domain: Domain, value: Any, random: np.random.Generator, width: float)
     return min(max(moved, low), high)
 
 
-def scales(problems: Iterable[Problem], file: Path = FILE) -> dict[str, Scale]:
-    """Those of all problems; what the file does not have is measured, and added to it."""
-    known: dict[str, list[float]] = json.loads(file.read_text()) if file.exists() else {}
-    found = {}
+def stored(arena: Path) -> dict[str, Scale]:
+    """Those that are known."""
+    file = arena / FILE
+    known = json.loads(file.read_text()) if file.exists() else {}
+    return {name: Scale(*ends) for name, ends in known.items()}
+
+
+def scales(problems: Iterable[Problem], arena: Path) -> dict[str, Scale]:
+    """Those of all problems; what is not known is measured, and written down."""
+    found = stored(arena)
     for problem in problems:
-        if problem.name not in known:
+        if problem.name not in found:
             print(f"looking for the best config of {problem.name}", flush=True)
             effort = TRAINED if isinstance(problem, Model) else SURROGATE
-            known[problem.name] = list(measured(problem, effort))
-            text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(known[name])}" for name in known)
-            file.write_text(f"{{\n{text}\n}}\n")
-        found[problem.name] = Scale(*known[problem.name])
+            found[problem.name] = measured(problem, effort)
+            lines = (f"  {json.dumps(name)}: {json.dumps(found[name])}" for name in found)
+            text = ",\n".join(lines)
+            (arena / FILE).write_text(f"{{\n{text}\n}}\n")
     return found

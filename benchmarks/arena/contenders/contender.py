@@ -24,7 +24,6 @@ class Contender:
     - `until`: the largest budget that it plays, in full trainings.
     - `seeds`: how many seeds it plays at most.
     - `packages`: what it is measured with.
-    - `module`: of a peer, the file with its `play`, loaded when it is needed.
     """
 
     name: str

@@ -6,7 +6,7 @@ import importlib
 from functools import partial
 
 from arena.contenders import lastarms, plain
-from arena.contenders.contender import Contender
+from arena.contenders.contender import Contender, Play
 from arena.desk import Desk
 from arena.problems.problem import Config
 
@@ -27,27 +27,31 @@ def _peer(
     return Contender(name, play, until=until, seeds=seeds, packages=tuple(packages.split()))
 
 
-def _ours(name: str, play: object) -> Contender:
-    assert callable(play)
-    return Contender(f"lastarm: {name}", play, knows_budget=True)
+def _ours(name: str, play: Play, until: int = 200, seeds: int = 1000) -> Contender:
+    return Contender(f"lastarm: {name}", play, knows_budget=True, until=until, seeds=seeds)
 
 
 REFERENCE = "lastarm: random arms, horizon-halving"
+CHOSEN = "lastarm: brackets, GaussianProcess"
 
 ENTERED = [
     Contender("random search", plain.random_search),
     Contender("1 epoch for all, then the best 3", partial(plain.some_epochs, first=1), True),
     Contender("5 epochs for all, then the best 3", partial(plain.some_epochs, first=5), True),
-    _ours("random arms, horizon-halving", lastarms.horizon_halving),
+    Contender(REFERENCE, lastarms.horizon_halving, True),
     _ours("random arms, envelope-halving", lastarms.envelope_halving),
     _ours("Hyperband, its brackets once", lastarms.hyperband_once),
+    _ours("Hyperband", lastarms.hyperband),
     _ours("ASHA", lastarms.asha),
-    _ours("ASHA, Forest", lastarms.asha_forest),
+    _ours("ASHA, Forest", lastarms.asha_forest, until=50, seeds=3),
+    _ours("random arms, brackets", lastarms.brackets),
+    _ours("brackets, Forest", lastarms.brackets_forest, until=50, seeds=3),
+    Contender(CHOSEN, lastarms.brackets_chosen, True),
     _peer("Optuna: TPE", "optunas.tpe", "optuna"),
     _peer("Optuna: TPE, Hyperband pruner", "optunas.tpe_hyperband", "optuna"),
     _peer("Optuna: GP", "optunas.gaussian_process", "optuna torch", SLOW, 3),
     _peer(
-        "Optuna: GP, Hyperband pruner", "optunas.gaussian_process_hyperband", "optuna", 20, 1
+        "Optuna: GP, Hyperband pruner", "optunas.gaussian_process_hyperband", "optuna torch", 20, 1
     ),
     _peer("SMAC3: multi-fidelity", "smacs.multi_fidelity", "smac ConfigSpace", SLOW, 3),
     _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace"),

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from arena.desk import Desk
 from arena.problems.problem import Config
-from lastarm import ASHA, EnvelopeHalving, Forest, HorizonHalving, Hyperband, Sampler, search
+from lastarm import (
+    ASHA,
+    Brackets,
+    EnvelopeHalving,
+    Forest,
+    GaussianProcess,
+    HorizonHalving,
+    Hyperband,
+    Sampler,
+    search,
+)
 from lastarm.policy import Policy
 
 PLENTY = 1000  # arms that there are to draw, for policies that choose how many
@@ -68,11 +78,31 @@ def envelope_halving(desk: Desk) -> Config:
 
 
 def hyperband_once(desk: Desk) -> Config:
-    """All brackets once, as far as they fit; what is left stays unspent."""
+    """All brackets once, as far as they fit; the rest stays unspent, as version 1 left it."""
+    once: int = Hyperband.completed({"max_pulls": desk.problem.max_pulls})["budget"]
+    return hyperband(desk, min(desk.budget, once))
+
+
+def hyperband(desk: Desk, budget: int | None = None) -> Config:
+    """Its brackets again and again, until the budget is spent."""
     M = desk.problem.max_pulls
-    numbers = Hyperband.completed({"max_pulls": M})
-    budget = min(desk.budget, numbers["budget"])
-    return searched(desk, Hyperband(numbers["arms"], budget, max_pulls=M, seed=desk.seed))
+    policy = Hyperband(budget=budget or desk.budget, max_pulls=M, seed=desk.seed)
+    return searched(desk, policy)
+
+
+def brackets(desk: Desk, sampler: Sampler | None = None) -> Config:
+    """Small brackets one after another, of random arms or of chosen ones."""
+    return searched(desk, Brackets(budget=desk.budget, max_pulls=desk.problem.max_pulls), sampler)
+
+
+def brackets_chosen(desk: Desk) -> Config:
+    """Small brackets, whose arms a Gaussian process chooses."""
+    return brackets(desk, GaussianProcess())
+
+
+def brackets_forest(desk: Desk) -> Config:
+    """Small brackets, whose arms are chosen by trees."""
+    return brackets(desk, Forest())
 
 
 def asha(desk: Desk, sampler: Sampler | None = None) -> Config:
@@ -84,6 +114,7 @@ def asha(desk: Desk, sampler: Sampler | None = None) -> Config:
 def asha_forest(desk: Desk) -> Config:
     """ASHA whose arms are chosen by trees."""
     return asha(desk, Forest())
+
 
 
 def as_it_comes(desk: Desk) -> Config:

@@ -32,7 +32,11 @@ def _config(trial: Any, desk: Desk) -> dict[str, Any]:
 def _study(desk: Desk, sampler: Any, pruner: Any = None) -> None:
     """Trial after trial; one that a pruner watches is reported after every epoch."""
     M = desk.problem.max_pulls
-    study = optuna.create_study(sampler=sampler, pruner=pruner or optuna.pruners.NopPruner())
+    study = optuna.create_study(
+        sampler=sampler,
+        pruner=pruner or optuna.pruners.NopPruner(),
+        study_name=f"arena {desk.seed}",  # by which trials are assigned to Hyperband's brackets
+    )
     while True:
         trial = study.ask()
         config = _config(trial, desk)

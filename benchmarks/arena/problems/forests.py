@@ -35,8 +35,8 @@ class Forest(Curves):
     """A table of recorded curves with the hyperparameters of its rows.
 
     Each hyperparameter is a side of the unit cube, which the recorded values fill evenly: so it
-    needs no range and no scale. Losses that are not finite, or further above the median than the
-    best is below it, are as bad as that; a mean with a diverged curve would tell nothing else.
+    needs no range and no scale. A loss that is not finite, or further above the median of its epoch
+    than the best is below it, is as bad as that: means with diverged curves would tell nothing else.
     """
 
     def __init__(self, file: Path) -> None:
@@ -53,9 +53,9 @@ class Forest(Curves):
 
         with np.load(self._file, allow_pickle=False) as arrays:
             losses, values = arrays["losses"].astype(np.float64), arrays["config"]
-        ends = losses[:, -1][np.isfinite(losses[:, -1])]
-        worst = 2 * np.median(ends) - ends.min()
-        losses = np.minimum(np.where(np.isfinite(losses), losses, worst), worst)
+        finite = np.where(np.isfinite(losses), losses, np.nan)
+        worst = 2 * np.nanmedian(finite, axis=0) - np.nanmin(finite, axis=0)
+        losses = np.fmin(finite, worst)
         places = [np.unique(column, return_inverse=True)[1] for column in values.T]
         points = np.stack([place / max(1, place.max()) for place in places], axis=1)
         forest = ExtraTreesRegressor(TREES, random_state=0, n_jobs=1).fit(points, losses)

@@ -15,8 +15,9 @@ from arena.scales import scales
 
 
 class Folders(NamedTuple):
-    """Where problems are read from; a folder that is not given has none."""
+    """Where problems are read from, and their scales; a folder that is not given has no problem."""
 
+    arena: Path
     surrogates: Path | None = None
     curves: Path | None = None
     data: Path | None = None
@@ -42,9 +43,9 @@ def families(problems: Iterable[Problem]) -> dict[str, list[Problem]]:
     return found
 
 
-def with_noise(problem: Problem) -> Problem:
+def with_noise(problem: Problem, arena: Path) -> Problem:
     """The same, with noise on every look that is a share of its scale."""
-    scale = scales([problem])[problem.name]
+    scale = scales([problem], arena)[problem.name]
     return Noisy(problem, SHARE * (scale.median - scale.best))
 
 
@@ -52,4 +53,4 @@ def named(folders: Folders, name: str) -> Problem:
     """One of them."""
     plain = name.removesuffix(NOISY)
     [problem] = [one for one in free_of_noise(folders) if one.name == plain]
-    return problem if name == plain else with_noise(problem)
+    return problem if name == plain else with_noise(problem, folders.arena)
