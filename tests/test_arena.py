@@ -23,7 +23,7 @@ from arena.problems.models import Model, rows
 from arena.problems.noisy import Noisy
 from arena.problems.problem import Config, Curves, cleaned
 from arena.problems.surrogates import EPOCHS, Surrogate
-from arena.results import BUDGETS, Played, file_of, known, without, write
+from arena.results import BUDGETS, Played, file_of, known, tidy, write
 from arena.scales import Effort, Scale, measured
 from lastarm import Choice, Integer, LogUniform, Uniform
 from lastarm.space import draw
@@ -149,7 +149,7 @@ def line(contender: str, seed: int, loss: float = 0.25, task: str = "bowl") -> P
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     file = file_of(tmp_path, "made up")
     contenders = [Contender("one", random_search), Contender("other", random_search, seeds=1)]
-    every = list(missing({"made up": ["bowl"]}, contenders, 2, tmp_path))
+    every = list(missing({"made up": ["bowl"]}, contenders, 2, 200, tmp_path))
     assert every == [
         Search("made up", "bowl", "one", 0),
         Search("made up", "bowl", "other", 0),
@@ -158,13 +158,26 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     for search in every:
         write(file, line(search.contender, search.seed))
     whole = file.read_bytes()
-    assert list(missing({"made up": ["bowl"]}, contenders, 2, tmp_path)) == []
+    assert list(missing({"made up": ["bowl"]}, contenders, 2, 200, tmp_path)) == []
     file.write_bytes(whole[:-10])  # stopped as it wrote
-    assert list(missing({"made up": ["bowl"]}, contenders, 2, tmp_path)) == every[2:]
+    assert list(missing({"made up": ["bowl"]}, contenders, 2, 200, tmp_path)) == every[2:]
     write(file, line("one", 1))
     assert file.read_bytes() == whole
-    without(file, ["other"])
+    tidy(file, forgotten=["other"])
     assert [one.key for one in known(file)] == [("bowl", "one", 0), ("bowl", "one", 1)]
+
+
+def test_a_search_that_ended_at_a_smaller_budget_is_played_again(tmp_path: Path) -> None:
+    file, until = file_of(tmp_path, "made up"), Contender("one", random_search, until=50)
+    short = Played("bowl", "one", 0, 3, 4, {5: 0.5, 10: 0.25}, {5: nan, 10: nan}, {5: 1, 10: 2})
+    write(file, short)
+    assert not [*missing({"made up": ["bowl"]}, [until], 1, 10, tmp_path)]
+    assert [*missing({"made up": ["bowl"]}, [until], 1, 20, tmp_path)]
+    write(file, line("one", 0))
+    assert [max(one.final) for one in known(file)] == [200]
+    assert not [*missing({"made up": ["bowl"]}, [until], 1, 200, tmp_path)]
+    tidy(file)
+    assert len(file.read_text().splitlines()) == 2
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
@@ -251,7 +264,7 @@ def test_the_arena_is_played_from_beginning_to_end(tmp_path: Path) -> None:
         "made trees",
         "made trees, noisy",
     ]
-    (tmp_path / "scales.json").write_text('{"trees made_up": [0.1, 0.6, NaN, NaN]}')
+    (tmp_path / "scales.json").write_text('{"trees made_up": [0.1, 0.6]}')
     page = tmp_path / "README.md"
     page.write_text("# The protocol\n")
     command = [sys.executable, "-m", "arena", "--curves", f"{tmp_path}", "--arena", f"{tmp_path}"]
@@ -266,6 +279,6 @@ def test_the_arena_is_played_from_beginning_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "arena.png").read_bytes().startswith(b"\x89PNG")
     folders = Folders(tmp_path, curves=tmp_path)
     names = {"made trees": ["trees made_up"]}
-    assert not [*missing(names, ENTERED[:1], 2, folders.arena)]
+    assert not [*missing(names, ENTERED[:1], 2, 10, folders.arena)]
     write_page(tmp_path)
     assert page.read_text() == text

@@ -14,7 +14,7 @@ from arena.page import write_page
 from arena.playing import missing, play
 from arena.problems.found import Folders, families, free_of_noise
 from arena.problems.noisy import NOISY
-from arena.results import BUDGETS, file_of, without
+from arena.results import BUDGETS, file_of, tidy
 from arena.scales import scales
 
 ARENA = Path(__file__).parent
@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--contenders", nargs="+", help="only these, by a part of their name.")
     parser.add_argument("--again", action="store_true", help="forget what these have played.")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes.")
+    parser.add_argument("--tasks", nargs="+", help="only these, by a part of their name.")
     parser.add_argument("--list", action="store_true", help="say what is missing, and end.")
     given = parser.parse_args(arguments)
 
@@ -58,17 +59,26 @@ def main(arguments: list[str] | None = None) -> None:
     contenders = [one for one in ENTERED if asked(one.name, given.contenders)]
     if given.again:
         for family in chosen:
-            without(file_of(arena, family), [one.name for one in contenders])
+            tidy(file_of(arena, family), [one.name for one in contenders])
     names = {
-        family: [one.name + NOISY * family.endswith(NOISY) for one in problems]
+        family: [
+            one.name + NOISY * family.endswith(NOISY)
+            for one in problems
+            if asked(one.name, given.tasks)
+        ]
         for family, problems in chosen.items()
     }
-    todo = list(missing(names, contenders, given.seeds, arena))
+    todo = list(missing(names, contenders, given.seeds, given.most, arena))
     if given.list:
         print(*todo, f"{len(todo)} searches are missing", sep="\n")
         return
-    scales((problem for problems in chosen.values() for problem in problems), arena)
+    for family, problems in chosen.items():
+        if family.endswith(NOISY):  # how much noise there is depends on the scale
+            scales(problems, arena)
     play(folders, todo, given.workers, given.most)
+    for family, problems in chosen.items():
+        tidy(file_of(arena, family))
+        scales(problems, arena)
     write_page(arena)
 
 

@@ -78,19 +78,23 @@ def missing(
     problems: Mapping[str, Sequence[str]],
     contenders: Sequence[Contender],
     seeds: int,
+    most: int,
     arena: Path,
 ) -> Iterator[Search]:
-    """What no file has yet, of each family's problems by name.
+    """What no file has yet up to `most` full trainings, of each family's problems by name.
 
     One seed comes after the other, so that there is soon something of everything, and all
     contenders of a problem come together, because models then train no config twice.
     """
-    done = {one.key for family in problems for one in known(file_of(arena, family))}
+    done = {
+        one.key: max(one.final) for family in problems for one in known(file_of(arena, family))
+    }
     for seed in range(seeds):
         for family, names in problems.items():
             for name in names:
                 for contender in contenders:
-                    if (name, contender.name, seed) not in done and seed < contender.seeds:
+                    reached = done.get((name, contender.name, seed), 0)
+                    if reached < min(most, contender.until) and seed < contender.seeds:
                         yield Search(family, name, contender.name, seed)
 
 

@@ -50,11 +50,12 @@ def file_of(arena: Path, family: str) -> Path:
 
 
 def known(file: Path) -> list[Played]:
-    """What a file has; a last line that was cut is left out."""
+    """What a file has; a last line that was cut is left out, and of two the later one counts."""
     if not file.exists():
         return []
     with file.open(newline="") as opened:
-        return [_read(row) for row in csv.DictReader(opened) if None not in row.values()]
+        rows = [_read(row) for row in csv.DictReader(opened) if None not in row.values()]
+    return list({played.key: played for played in rows}.values())
 
 
 def write(file: Path, played: Played) -> None:
@@ -74,10 +75,10 @@ def write(file: Path, played: Played) -> None:
         )
 
 
-def without(file: Path, contenders: Iterable[str]) -> None:
-    """Forget what some contenders played, so that they play it again."""
+def tidy(file: Path, forgotten: Iterable[str] = ()) -> None:
+    """Write a file anew: without what these contenders played, and each search once."""
     if file.exists():
-        kept = [played for played in known(file) if played.contender not in set(contenders)]
+        kept = [played for played in known(file) if played.contender not in set(forgotten)]
         file.unlink()
         for played in kept:
             write(file, played)

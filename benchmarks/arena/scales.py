@@ -1,8 +1,8 @@
 """What regret 0 and 1 are: the best config known and the median random one, found once and kept.
 
-The best known of a problem comes from many random configs, and a local search from the best of
-them: again and again each is changed a little, and the best are kept. Nobody's search is part of
-it, so that it does not move when a contender enters. A contender that finds something better has a
+The best known of a problem comes from many random configs, and a local search from each of the
+best: again and again it is changed a little, and what is better takes its place. No contender is
+part of it, so that it does not move when one enters. A contender that finds something better has a
 regret below 0. Both ends are of losses at full training, without noise.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from math import exp, log
+from math import exp, isnan, log, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,10 @@ class Effort(NamedTuple):
     random: int
     rounds: int
     keep: int
-    changed: int  # configs that each of those kept gives in a round
+    changed: int  # configs that are tried near each of those kept, in a round
 
 
-SURROGATE, TRAINED = Effort(20_000, 100, 20, 20), Effort(150, 10, 5, 1)
+SURROGATE, TRAINED = Effort(10_000, 100, 40, 10), Effort(150, 15, 5, 1)
 
 
 class Scale(NamedTuple):
@@ -42,8 +42,8 @@ class Scale(NamedTuple):
 
     best: float
     median: float
-    best_test: float
-    median_test: float
+    best_test: float = nan
+    median_test: float = nan
 
     def regret(self, loss: float) -> float:
         """Of a config with this loss at full training."""
@@ -55,25 +55,32 @@ class Scale(NamedTuple):
 
 
 def measured(problem: Problem, effort: Effort) -> Scale:
-    """Random configs, then their neighbours, the neighbours of the best of these, and so on."""
+    """Random configs, then neighbours of the best, then neighbours of what is better, and so on."""
     random = np.random.default_rng(SEED)
     drawn = draw(problem.space, effort.random, SEED)
     ends = problem.final(drawn, SEED)
     medians = np.median([tuple(end) for end in ends], axis=0).tolist()
-    known = sorted(zip(ends, drawn, strict=True), key=lambda one: one[0].loss)
     tests = [end.test for end in ends]
+    best = np.argsort([end.loss for end in ends], kind="stable")[: effort.keep].tolist()
+    kept = [(ends[place].loss, drawn[place]) for place in best]
     for number in range(effort.rounds):
-        known = known[: effort.keep]
-        width = 0.2 * 0.95**number
+        width = 0.3 * 0.95**number
         near = [
             changed(problem.space, config, random, width)
-            for _, config in known
+            for _, config in kept
             for _ in range(effort.changed)
         ]
         ends = problem.final(near, SEED)
         tests += [end.test for end in ends]
-        known = sorted([*known, *zip(ends, near, strict=True)], key=lambda one: one[0].loss)
-    return Scale(known[0][0].loss, medians[0], float(np.min(tests)), medians[1])
+        tried = [(end.loss, config) for end, config in zip(ends, near, strict=True)]
+        kept = [
+            min([one, *tried[k * effort.changed : (k + 1) * effort.changed]], key=lambda o: o[0])
+            for k, one in enumerate(kept)
+        ]
+    least = min(loss for loss, _ in kept)
+    if not problem.has_test:
+        return Scale(least, medians[0])
+    return Scale(least, medians[0], float(np.min(tests)), medians[1])
 
 
 def changed(
@@ -112,7 +119,11 @@ def scales(problems: Iterable[Problem], arena: Path) -> dict[str, Scale]:
             print(f"looking for the best config of {problem.name}", flush=True)
             effort = TRAINED if isinstance(problem, Model) else SURROGATE
             found[problem.name] = measured(problem, effort)
-            lines = (f"  {json.dumps(name)}: {json.dumps(found[name])}" for name in found)
+            lines = (f"  {json.dumps(name)}: {json.dumps(_told(found[name]))}" for name in found)
             text = ",\n".join(lines)
             (arena / FILE).write_text(f"{{\n{text}\n}}\n")
     return found
+
+
+def _told(scale: Scale) -> list[float]:
+    return [end for end in scale if not isnan(end)]
