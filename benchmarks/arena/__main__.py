@@ -1,6 +1,6 @@
 """The command: play what is missing, then write the page.
 
-    PYTHONPATH=benchmarks .venv-bench/bin/python -m arena --help
+PYTHONPATH=benchmarks .venv-bench/bin/python -m arena --help
 """
 
 from __future__ import annotations

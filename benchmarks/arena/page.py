@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from math import sqrt
+from math import isnan, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, median
 
@@ -95,7 +95,7 @@ def shown(value: tuple[float, float] | None, sign: str = "") -> str:
         return "–"
     mean, half = value
     mean = 0.0 if abs(mean) < 0.0005 else mean
-    return f"{mean:{sign}.3f}" + (f" ± {half:.3f}" if half == half else "")
+    return f"{mean:{sign}.3f}" + ("" if isnan(half) else f" ± {half:.3f}")
 
 
 def regrets(of: dict[str, NDArray[np.float64]]) -> dict[str, dict[str, Cell]]:
@@ -117,7 +117,7 @@ def _count(values: NDArray[np.float64]) -> str:
 
 
 def compared(of: dict[str, NDArray[np.float64]], whom: str) -> dict[str, dict[str, Cell]]:
-    """A row for each contender: its regret as a share of `whom`'s, and the difference, in pairs."""
+    """A row for each contender: its regret as a share of `whom`'s, and less it, in pairs."""
     rows: dict[str, dict[str, Cell]] = {}
     for name, values in of.items():
         if name == whom:
@@ -168,7 +168,9 @@ def takes(families: Sequence[Family]) -> dict[str, dict[str, Cell]]:
     for entered in ENTERED:
         there = [of.seconds[entered.name] for of in families if entered.name in of.seconds]
         for k, budget in enumerate(BUDGETS):
-            values = np.concatenate([of[:, :, k].ravel() for of in there]) if there else np.array([])
+            values = (
+                np.concatenate([of[:, :, k].ravel() for of in there]) if there else np.array([])
+            )
             values = values[np.isfinite(values)]
             if len(values):
                 rows.setdefault(entered.name, {})[f"{budget}"] = f"{median(values):.2g} s"

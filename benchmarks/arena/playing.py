@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,17 +22,15 @@ from arena.results import BUDGETS, Played, file_of, known, write
 
 
 def played(problem: Problem, contender: Contender, seed: int, most: int = BUDGETS[-1]) -> Played:
-    """A contender on a problem, as it stands at each of the budgets up to `most` full trainings."""
+    """A contender on a problem, as it stands at each budget up to `most` full trainings."""
     budgets = [budget for budget in BUDGETS if budget <= min(most, contender.until)]
     choices: list[tuple[int, Config, float]] = []
     desk = None
     for budget in budgets if contender.knows_budget else budgets[-1:]:
         desk = Desk(problem, budget * problem.max_pulls, seed)
         chosen = None
-        try:
+        with suppress(Spent):  # it is stopped in the middle, as by a user who has no more time
             chosen = contender.play(desk)
-        except Spent:
-            pass  # it is stopped in the middle, as a user would who has no more time
         own = desk.seconds
         assert desk.spent <= desk.budget
         if contender.knows_budget:

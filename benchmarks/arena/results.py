@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 
 BUDGETS = (5, 10, 20, 50, 100, 200)  # in full trainings
@@ -85,7 +85,7 @@ def tidy(file: Path, forgotten: Iterable[str] = ()) -> None:
 
 
 def _text(value: float | None, part: str) -> str:
-    if value is None or value != value:
+    if value is None or isnan(value):
         return ""
     return f"{value:.3g}" if part == "seconds" else f"{value:.6g}"
 

@@ -55,7 +55,7 @@ class Scale(NamedTuple):
 
 
 def measured(problem: Problem, effort: Effort) -> Scale:
-    """Random configs, then neighbours of the best, then neighbours of what is better, and so on."""
+    """Random configs, then neighbours of the best, then those of what is better, and so on."""
     random = np.random.default_rng(SEED)
     drawn = draw(problem.space, effort.random, SEED)
     ends = problem.final(drawn, SEED)

@@ -19,9 +19,7 @@ def _loaded(file: str, function: str, desk: Desk) -> Config | None:
     return found
 
 
-def _peer(
-    name: str, where: str, packages: str, until: int = 200, seeds: int = 1000
-) -> Contender:
+def _peer(name: str, where: str, packages: str, until: int = 200, seeds: int = 1000) -> Contender:
     file, _, function = where.partition(".")
     play = partial(_loaded, file, function)
     return Contender(name, play, until=until, seeds=seeds, packages=tuple(packages.split()))

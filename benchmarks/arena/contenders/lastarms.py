@@ -56,9 +56,7 @@ def searched(desk: Desk, policy: Policy | None = None, sampler: Sampler | None =
         if policy
         else {"budget": desk.budget, "max_pulls": desk.problem.max_pulls}
     )
-    result = search(
-        AtTheDesk(desk), desk.problem.space, seed=desk.seed, progress=False, **given
-    )
+    result = search(AtTheDesk(desk), desk.problem.space, seed=desk.seed, progress=False, **given)
     assert not desk.refused, "it asked for more than its budget"
     assert result.spent.pulls == desk.spent, "it counts otherwise than the desk"
     assert result.config is not None
@@ -114,7 +112,6 @@ def asha(desk: Desk, sampler: Sampler | None = None) -> Config:
 def asha_forest(desk: Desk) -> Config:
     """ASHA whose arms are chosen by trees."""
     return asha(desk, Forest())
-
 
 
 def as_it_comes(desk: Desk) -> Config:

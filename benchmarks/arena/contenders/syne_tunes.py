@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from syne_tune.backend.trial_status import Trial
-from syne_tune.config_space import choice, loguniform, lograndint, randint, uniform
+from syne_tune.config_space import choice, lograndint, loguniform, randint, uniform
 from syne_tune.optimizer.baselines import BOHB
 
 from arena.desk import Desk
@@ -27,7 +27,7 @@ def _domain(domain: Domain) -> Any:
 
 
 def bohb(desk: Desk) -> None:
-    """One trial after the other, told after every epoch, until it is stopped or has all of them."""
+    """As it comes: trial after trial, told after every epoch, until it is stopped or at the end."""
     np.random.seed(desk.seed)  # it draws brackets by NumPy's global state
     M = desk.problem.max_pulls
     space = {name: _domain(domain) for name, domain in desk.problem.space.items()}
@@ -44,4 +44,3 @@ def bohb(desk: Desk) -> None:
             if scheduler.on_trial_result(trial, result) == "STOP":
                 break
         number += 1
-

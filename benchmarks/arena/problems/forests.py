@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor
 
 from arena.problems.problem import Config, Curves
 from lastarm import Uniform
@@ -35,8 +36,8 @@ class Forest(Curves):
     """A table of recorded curves with the hyperparameters of its rows.
 
     Each hyperparameter is a side of the unit cube, which the recorded values fill evenly: so it
-    needs no range and no scale. A loss that is not finite, or further above the median of its epoch
-    than the best is below it, is as bad as that: means with diverged curves would tell nothing else.
+    needs no range and no scale. A loss that is not finite, or further above the median of its
+    epoch than the best is below it, is as bad as that: a mean with a diverged curve tells nothing.
     """
 
     def __init__(self, file: Path) -> None:
@@ -49,8 +50,6 @@ class Forest(Curves):
 
     @cached_property
     def _branches(self) -> Branches:
-        from sklearn.ensemble import ExtraTreesRegressor
-
         with np.load(self._file, allow_pickle=False) as arrays:
             losses, values = arrays["losses"].astype(np.float64), arrays["config"]
         finite = np.where(np.isfinite(losses), losses, np.nan)

@@ -15,7 +15,7 @@ from arena.scales import scales
 
 
 class Folders(NamedTuple):
-    """Where problems are read from, and their scales; a folder that is not given has no problem."""
+    """Where problems and their scales are; a folder that is not given has no problem."""
 
     arena: Path
     surrogates: Path | None = None

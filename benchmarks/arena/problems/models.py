@@ -1,4 +1,4 @@
-"""Models that are trained here: SGD, networks and boosters on real data, by lastarm's own trainers.
+"""Models that are trained here: SGD, networks and boosters, by lastarm's own trainers.
 
 Rows are few, so that hundreds of searches take minutes: 2,000 to learn from, 2,000 to be judged by
 and up to 4,000 that no contender sees. What is measured is how well a search works, not how well a
@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.datasets import load_digits
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from arena.problems.problem import Arm, Config, Final, Problem
 from lastarm import Choice, Integer, LogUniform, Uniform
@@ -60,20 +64,13 @@ class Kind(NamedTuple):
     steps: int
 
 
-@cache
-def kinds() -> dict[str, Kind]:
-    """All models; each is told one thread, and to begin without a rule to stop by itself."""
-    from lightgbm import LGBMClassifier, LGBMRegressor
-    from sklearn.linear_model import SGDClassifier, SGDRegressor
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    quiet = {"verbose": -1, "n_jobs": 1, "subsample_freq": 1}
-    elastic = {"penalty": "elasticnet", "tol": None}
-    return {
-        "SGD": Kind(SGDClassifier(**elastic), SGDRegressor(**elastic), SGD, 1),
-        "MLP": Kind(MLPClassifier(), MLPRegressor(), MLP, 1),
-        "LightGBM": Kind(LGBMClassifier(**quiet), LGBMRegressor(**quiet), LIGHTGBM, 3),
-    }
+QUIET = {"verbose": -1, "n_jobs": 1, "subsample_freq": 1}
+ELASTIC = {"penalty": "elasticnet", "tol": None}  # no rule of its own may stop it early
+KINDS = {
+    "SGD": Kind(SGDClassifier(**ELASTIC), SGDRegressor(**ELASTIC), SGD, 1),
+    "MLP": Kind(MLPClassifier(), MLPRegressor(), MLP, 1),
+    "LightGBM": Kind(LGBMClassifier(**QUIET), LGBMRegressor(**QUIET), LIGHTGBM, 3),
+}
 
 
 class Rows(NamedTuple):
@@ -89,8 +86,6 @@ class Rows(NamedTuple):
 def rows(file: Path | None) -> Rows:
     """The rows of a file, or the digits."""
     if file is None:
-        from sklearn.datasets import load_digits
-
         X, y = load_digits(return_X_y=True)
     else:
         with np.load(file, allow_pickle=False) as arrays:
@@ -135,10 +130,10 @@ class Model(Problem):
     def space(self) -> dict[str, Any]:  # type: ignore[override]
         """Classifiers may have one more hyperparameter."""
         losses = SGD_LOSSES if self._model == "SGD" and rows(self._file).classes else {}
-        return {**kinds()[self._model].space, **losses}
+        return {**KINDS[self._model].space, **losses}
 
     def _trainer(self) -> Any:
-        kind, data = kinds()[self._model], rows(self._file)
+        kind, data = KINDS[self._model], rows(self._file)
         return Estimator(
             kind.classifier if data.classes else kind.regressor,
             data.X,

@@ -46,9 +46,7 @@ class Surrogate(Curves):
         onnx = importlib.import_module("onnxruntime")
         options = onnx.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        return onnx.InferenceSession(
-            str(self._file), options, providers=["CPUExecutionProvider"]
-        )
+        return onnx.InferenceSession(str(self._file), options, providers=["CPUExecutionProvider"])
 
     def _losses(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         tasks = np.full((len(rows), 1), self._number, np.int32)
