@@ -111,7 +111,9 @@ def test_noise_is_the_same_for_all_who_have_the_seed() -> None:
 @pytest.mark.filterwarnings("ignore:")  # of peers
 def test_no_contender_spends_more_than_there_is(contender: Contender) -> None:
     for package in contender.packages:
-        pytest.importorskip({"syne-tune": "syne_tune"}.get(package, package))
+        pytest.importorskip(
+            {"syne-tune": "syne_tune", "neural-pipeline-search": "neps"}.get(package, package)
+        )
     desk = Desk(Bowl(), budget=36, seed=1)
     try:
         contender.play(desk)

@@ -54,4 +54,5 @@ ENTERED = [
     _peer("SMAC3: multi-fidelity", "smacs.multi_fidelity", "smac ConfigSpace", SLOW, 3),
     _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace"),
     _peer("Syne Tune: BOHB", "syne_tunes.bohb", "syne-tune", SLOW, 3),
+    _peer("NePS: GP", "nepses.bayesian_optimization", "neural-pipeline-search torch", SLOW, 1),
 ]

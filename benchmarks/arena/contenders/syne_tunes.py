@@ -27,7 +27,7 @@ def _domain(domain: Domain) -> Any:
 
 
 def bohb(desk: Desk) -> None:
-    """As it comes: trial after trial, told after every epoch, until it is stopped or at the end."""
+    """As it comes: trial after trial, told after every epoch, until stopped or at the end."""
     np.random.seed(desk.seed)  # it draws brackets by NumPy's global state
     M = desk.problem.max_pulls
     space = {name: _domain(domain) for name, domain in desk.problem.space.items()}

@@ -65,10 +65,11 @@ class Kind(NamedTuple):
 
 
 QUIET = {"verbose": -1, "n_jobs": 1, "subsample_freq": 1}
-ELASTIC = {"penalty": "elasticnet", "tol": None}  # no rule of its own may stop it early
+ELASTIC = {"penalty": "elasticnet", "tol": None}  # no rule of their own may stop them early
+GOING_ON = {"n_iter_no_change": 10_000}
 KINDS = {
     "SGD": Kind(SGDClassifier(**ELASTIC), SGDRegressor(**ELASTIC), SGD, 1),
-    "MLP": Kind(MLPClassifier(), MLPRegressor(), MLP, 1),
+    "MLP": Kind(MLPClassifier(**GOING_ON), MLPRegressor(**GOING_ON), MLP, 1),
     "LightGBM": Kind(LGBMClassifier(**QUIET), LGBMRegressor(**QUIET), LIGHTGBM, 3),
 }
 
