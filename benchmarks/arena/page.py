@@ -159,6 +159,12 @@ def pairs(family: Family, whom: str) -> dict[str, dict[str, Cell]]:
                 apart = values[whom][number, :, k] - values[REFERENCE][number, :, k]
                 if np.isfinite(apart).any():
                     rows[task][f"{what}, {budget}"] = f"{np.nanmean(apart):+.3f}"
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    signs = {column: [row[column] for row in rows.values() if column in row] for column in columns}
+    rows["lower on"] = {
+        column: f"{sum(str(cell).startswith('-') for cell in cells)} of {len(cells)}"
+        for column, cells in signs.items()
+    }
     return rows
 
 

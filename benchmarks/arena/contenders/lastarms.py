@@ -58,7 +58,7 @@ def searched(desk: Desk, policy: Policy | None = None, sampler: Sampler | None =
     )
     result = search(AtTheDesk(desk), desk.problem.space, seed=desk.seed, progress=False, **given)
     assert not desk.refused, "it asked for more than its budget"
-    assert result.spent.pulls == desk.spent, "it counts otherwise than the desk"
+    assert desk.spent <= result.spent.pulls  # the desk knows equal configs for one
     assert result.config is not None
     return dict(result.config)
 
