@@ -187,7 +187,7 @@ def write_page(arena: Path) -> None:
     """Write the tables below the protocol, and draw the curves."""
     scale, families, used = stored(arena), [], set()
     for file in sorted((arena / "results").glob("*.csv")):
-        if played := known(file):
+        if played := [one for one in known(file) if one.problem.removesuffix(NOISY) in scale]:
             families.append(Family(file.stem.replace("-", " "), played, scale))
             used |= {one.contender for one in played}
     packages = [package for one in ENTERED if one.name in used for package in one.packages]
