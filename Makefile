@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(if $(C
 # make pythons PYTHONS='/usr/bin/python3 /opt/python/bin/python3.14'
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo test check frameworks lint browser format docs bench faults pictures paper clean test-newest pythons constraints installed-dev
+.PHONY: demo test check frameworks lint browser format docs bench arena faults pictures paper clean test-newest pythons constraints installed-dev
 
 newest = .venv-newest-$(shell $(1) -c 'import platform; print(platform.python_version())')
 
@@ -104,6 +104,12 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))
+
+# How good the configs are that searches find, against peers: benchmarks/arena/README.md. Stopped, it goes on.
+# make arena SURROGATES=FOLDER CURVES=FOLDER DATA=FOLDER plays all of it; ARENA="--seeds 3 --most 50", a part.
+arena: .venv-bench/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONWARNINGS=ignore PYTHONPATH=benchmarks .venv-bench/bin/python -m arena \
+	  $(if $(SURROGATES),--surrogates $(SURROGATES)) $(if $(CURVES),--curves $(CURVES)) $(if $(DATA),--data $(DATA)) $(ARENA)
 
 # Every fault, tried in full where the code has changed since: up to three hours on two cores, in parts of at most 30
 # minutes. Writes docs/faults.md after each part; stopped, it goes on.

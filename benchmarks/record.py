@@ -79,18 +79,18 @@ class Record:
         lines.insert(1, ["---"] * len(lines[0]))
         self._lines += ["", f"**{title}**", "", *(f"| {' | '.join(line)} |" for line in lines)]
 
-    def write(self) -> None:
-        """Put this script's part into RESULTS.md."""
+    def write(self, file: Path = RESULTS) -> None:
+        """Put this script's part into RESULTS.md, or into another file."""
         begin, end = f"<!-- {self._name} -->", f"<!-- end of {self._name} -->"
         part = "\n".join([begin, f"## {self._name}", "", self._about, *self._lines, "", end])
         head = "# What the benchmarks measured\n\nEach part was written by the command it names.\n"
-        text = RESULTS.read_text() if RESULTS.exists() else head
+        text = file.read_text() if file.exists() else head
         if begin in text:
             pattern = f"{re.escape(begin)}.*{re.escape(end)}"
             text = re.sub(pattern, lambda _: part, text, flags=re.DOTALL)
         else:
             text += f"\n{part}\n"
-        RESULTS.write_text(text)
+        file.write_text(text)
 
 
 def _shown(value: Cell) -> str:
