@@ -110,7 +110,7 @@ def regrets(of: dict[str, NDArray[np.float64]]) -> dict[str, dict[str, Cell]]:
 
 
 def _count(values: NDArray[np.float64]) -> str:
-    there: NDArray[np.bool_] = np.isfinite(values).any(axis=2)
+    there = np.asarray(np.isfinite(values).any(axis=2))
     seeds = there.sum(axis=1)[there.any(axis=1)]
     fewest, most = int(seeds.min()), int(seeds.max())
     return f"{len(seeds)} × {fewest}" + (f"…{most}" if fewest < most else "")
