@@ -44,12 +44,12 @@ from lastarm import (
     Uniform,
     search,
 )
+from lastarm.policies.hyperband import brackets
 from lastarm.trainers.recorded import Position
 from league_curves import normalised_ranks
 from record import Cell, Record
 
 NORMAL = 1.96  # standard errors on either side of a 95 % interval
-PLENTY = 10_000  # arms that there are to begin
 
 
 class Table(NamedTuple):
@@ -110,9 +110,8 @@ def tables(folder: Path) -> list[Table]:
 def policies(table: Table, seed: int) -> dict[str, Policy]:
     """All with the budget that Hyperband's brackets take."""
     columns = table.losses.shape[1]
-    hyperband = Hyperband(PLENTY, 10**9, max_pulls=columns, seed=seed)
-    budget = sum(bracket.pulls for bracket in hyperband.brackets())
-    arms = sum(bracket.arms for bracket in hyperband.brackets())
+    every = brackets(columns, eta=3)
+    budget, arms = sum(bracket.pulls for bracket in every), sum(bracket.arms for bracket in every)
     return {
         "hyperband": Hyperband(arms, budget, max_pulls=columns, seed=seed),
         "asha": ASHA(budget, budget, max_pulls=columns),
