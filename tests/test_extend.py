@@ -102,6 +102,9 @@ def in_stretches(name: str) -> MakePolicy:
 def laws() -> Iterator[Any]:
     for name in sorted(POLICIES.keys() - {"uniform", "lil-ucb", "exponential-gap"}):
         for law in policy_checks(synchronous=name != "asha", only_ranks=name not in BY_VALUES):
+            # With more budget its arms come to a higher level, and only those are compared then.
+            if (name, law.__name__) == ("brackets", "check_ties_go_to_the_lower_arm_number"):
+                continue
             yield pytest.param(name, law, id=f"{name}, {law.__name__}")
 
 

@@ -57,7 +57,7 @@ from lastarm.events import (
     Work,
 )
 from lastarm.journal import Journal, lock, read, replay
-from lastarm.journal.lines import Known, Line, by_json, decode, encode, fields_of
+from lastarm.journal.lines import KnownLine, Line, by_json, decode, encode, fields_of
 from lastarm.journal.rescue import WrittenLines
 from lastarm.ledger.survivors import rounds_of
 from lastarm.loop import run
@@ -128,7 +128,7 @@ def test_every_event_reads_back_as_it_was_written(event: Event, durable: int, af
     assert read_back is not None
     assert (read_back.durable, read_back.after, read_back.sum) == (durable, after, checksum)
     assert repr(read_back.event()) == repr(event)
-    assert isinstance(read_back, Known) == (isinstance(event, Pull | Loss) and ordinary(line))
+    assert isinstance(read_back, KnownLine) == (isinstance(event, Pull | Loss) and ordinary(line))
 
 
 def ordinary(line: bytes) -> bool:

@@ -37,9 +37,13 @@ TRAINED_OTHERWISE_NOW = ("lightgbm-draws",)
 DECIDED_OTHERWISE_NOW = (
     "horizon-halving",
     "horizon-halving-killed",
+    "hyperband",
+    "hyperband-killed",
     "own-seed",
     "restarts-horizon",
     "restarts-horizon-killed",
+    "restarts-hyperband",
+    "restarts-hyperband-killed",
 )
 TOLD = ("digest", "arm", "level", "loss", "complete", "pulls", "observations")
 

@@ -106,6 +106,7 @@ def test_table_1_is_that_of_the_formulas(out: Path, reproduced: dict[str, Part])
         "exponential-gap",
         "doubling",
         "hyperband",
+        "brackets",
         "asha",
         "horizon-halving",
         "envelope-halving",

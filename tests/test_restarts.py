@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lastarm import (
     Batched,
+    Brackets,
     Checkpoints,
     EnvelopeHalving,
     Forest,
@@ -266,7 +267,8 @@ def test_one_arm_is_trained_again_only_if_it_comes_further_than_before() -> None
 
 
 def test_the_policies_that_plan_for_it() -> None:
-    halving = {kind.name for kind in (SuccessiveHalving, HorizonHalving, Hyperband, TimedHalving)}
+    kinds = (SuccessiveHalving, HorizonHalving, Hyperband, Brackets, TimedHalving)
+    halving = {kind.name for kind in kinds}
     assert set(ABLE) == halving | {EnvelopeHalving.name, PricedHalving.name}
 
 

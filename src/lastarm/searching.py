@@ -50,7 +50,7 @@ from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
 from lastarm.policies import Brackets
-from lastarm.policies.named import Chosen, choose
+from lastarm.policies.named import Picked, choose
 from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, Policy, ahead
@@ -457,7 +457,7 @@ def choose_as_begun(
     journal: str | Path | None,
     space: Space,
     **known: Any,
-) -> Chosen:
+) -> Picked:
     """What `choose` chooses for a space; where arms are left to it, as when the search began.
 
     A larger budget extends a search, and does not make it one by another policy.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from lastarm.policies import POLICIES
-from lastarm.policies.named import Chosen, choose, name_of, takes
+from lastarm.policies.named import Picked, choose, name_of, takes
 from lastarm.policies.parts.budgeted import Budgeted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,7 +55,7 @@ def _defaults(argument: str) -> str:
     """What the policies take if an argument is left out, the most frequent first.
 
     >>> _defaults("eta")
-    ' [default: 2; hyperband, asha: 3; priced-halving, timed-halving: chosen]'
+    ' [default: 2; hyperband, brackets, asha: 3; priced-halving, timed-halving: chosen]'
     """
     having: dict[Any, list[str]] = {}
     for name, kind in POLICIES.items():
@@ -127,7 +127,7 @@ def policy_options(command: Command) -> Command:
 def by_options(
     policy: str | None,
     numbers: Mapping[str, Any],
-    by: Callable[..., Chosen] = choose,
+    by: Callable[..., Picked] = choose,
     **known: Any,
 ) -> tuple[Budgeted, float]:
     """The policy that options stand for, and when to stop; `by` takes what else is `known`."""

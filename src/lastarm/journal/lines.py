@@ -44,7 +44,7 @@ FORMAT = 1
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-class Known(msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=False):
+class KnownLine(msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=False):
     """A whole line as lastarm writes pulls and losses. One with anything unusual is an `Other`."""
 
     arm: int
@@ -54,7 +54,7 @@ class Known(msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=Fa
     sum: str
 
 
-class PullLine(Known, tag="pull"):
+class PullLine(KnownLine, tag="pull"):
     """A pull."""
 
     config: dict[str, Any] | UnsetType = UNSET
@@ -80,7 +80,7 @@ class SavedFields(NamedTuple):
     seal: str = ""
 
 
-class LossLine(Known, tag="loss", kw_only=True):
+class LossLine(KnownLine, tag="loss", kw_only=True):
     """A loss."""
 
     value: float | str

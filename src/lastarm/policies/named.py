@@ -21,7 +21,7 @@ FULL_TRAININGS = 10  # that a budget is worth, for arms to be chosen as the sear
 MOST_ARMS = 10**5  # of a header, which may claim any number of them
 
 
-class Chosen(NamedTuple):
+class Picked(NamedTuple):
     """A policy, and the seconds after which a search by it is to be stopped."""
 
     policy: Policy
@@ -40,7 +40,7 @@ def choose(
     horizon: int | None = None,
     there_are: float | None = None,
     spelled: Callable[[str], str] = str,
-) -> Chosen:
+) -> Picked:
     """The policy that was asked for. All who take names or numbers have it chosen here.
 
     - `policy`: its name; None for `SuccessiveHalving`, for `HorizonHalving` if `max_pulls` is
@@ -64,9 +64,9 @@ def choose(
     - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
-    Chosen(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf)
+    Picked(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf)
     >>> choose(None, {"arms": 64, "budget": 652, "max_pulls": 51}, seed=7, seconds=60)
-    Chosen(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
+    Picked(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
     """
     given = {name: number for name, number in numbers.items() if number is not None}
     if horizon is not None:
@@ -112,7 +112,7 @@ def choose(
         raise InvalidArgument.of("policy", policy, rule, way_out)
     if horizon is not None:
         _require_within(policy, horizon)
-    return Chosen(policy, time_limit("seconds", stop_after, "how long to search"))
+    return Picked(policy, time_limit("seconds", stop_after, "how long to search"))
 
 
 def _without_arms(

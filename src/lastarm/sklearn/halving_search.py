@@ -42,7 +42,7 @@ from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.plain import readable
 from lastarm.policies import Brackets, TimedHalving
-from lastarm.policies.named import Chosen, choose
+from lastarm.policies.named import Picked, choose
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
@@ -550,7 +550,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
 
     def _policy_and_configs(
         self, seed: int, trainer: Estimator
-    ) -> tuple[Chosen, list[dict[str, Any]]]:
+    ) -> tuple[Picked, list[dict[str, Any]]]:
         given, space, eta = self.policy, self.param_distributions, self.eta
         horizon = trainer.max_pulls
         chosen_by = partial(
@@ -560,7 +560,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         if not isinstance(given, str | None):
             policy, seconds = chosen_by({"n_arms": self.n_arms, **numbers})
             configs = _drawn(space, policy.arms, seed)
-            return Chosen(unasked(policy, arms=len(configs)), seconds), configs
+            return Picked(unasked(policy, arms=len(configs)), seconds), configs
         if given in (None, TimedHalving.name) and self.budget is None and self.seconds is not None:
             chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
@@ -589,7 +589,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
 
-    def _chooses_as_it_goes(self, chosen: Chosen) -> bool:
+    def _chooses_as_it_goes(self, chosen: Picked) -> bool:
         """Whether settings are chosen by those before: if all of that is left to lastarm."""
         left_out = self.policy is None and self.n_arms is None
         return left_out and isinstance(chosen.policy, Brackets)
@@ -645,7 +645,7 @@ def _warn_of_stopping(trainer: Estimator, configs: list[dict[str, Any]]) -> None
 
 def searched(
     trainer: Trainer[Any] | BatchedTrainer[Any, Any],
-    chosen: Chosen,
+    chosen: Picked,
     space: Space,
     *,
     seed: int,

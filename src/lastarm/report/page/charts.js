@@ -141,7 +141,7 @@ function parallelChart() {
       { data: { values: values.filter(({ arm }) => arm === won) }, mark: { type: "line", color: "var(--accent)" },
         encoding: { size: { value: 2.5 } } },
       ...[{ stroke: "var(--paper)", strokeWidth: 4 }, {}].map((around) => (
-        { data: { values: marks }, mark: { type: "text", align: "left", dx: 5, fontSize: 11, ...around },
+        { data: { values: marks }, mark: { type: "text", align: "left", dx: 5, fontSize: 12, ...around },
           encoding: { text: { field: "said" } } })),
     ],
   });
