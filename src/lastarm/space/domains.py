@@ -619,6 +619,14 @@ class Distribution(Domain):
         low, high = self.frozen.support()
         return bool(low <= as_float(value) <= high)
 
+    def places(self, values: Sequence[Any]) -> NDArray[np.float64] | None:
+        """How likely a lower number is, where the distribution says so; in the middle, if not."""
+        one = as_float(self.sample(np.random.default_rng(0)))
+        if isnan(one) or not callable(getattr(self.frozen, "cdf", None)):
+            return None  # of vectors, or of something else
+        shares = np.asarray(self.frozen.cdf(_floats(values)), dtype=np.float64)
+        return np.clip(np.where(np.isfinite(shares), shares, 0.5), 0, 1)
+
     def sample(self, random: np.random.Generator) -> Any:
         """One value; a list, if the distribution is of vectors."""
         value = self.frozen.rvs(random_state=random)

@@ -50,6 +50,7 @@ def encode(space: Space, configs: Sequence[Mapping[str, Any]]) -> Encoded:
     - What is the same for all arms is left out.
     - In a list of mappings, which mapping a config is of counts as a choice. Parameters that it
       does not have are in the middle.
+    - A number of a distribution of scipy is at its share of the distribution. Vectors are left out.
     - `Configs` have no domains: their numbers are ranked among the `configs`.
     """
     read = read_space(space)
