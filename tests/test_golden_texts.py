@@ -186,7 +186,7 @@ COMMANDS = {
     "lastarm show, of no journal": ["show", "missing.jsonl"],
     "lastarm show, of a search with failures": ["show", "failures.jsonl", "--top", "3"],
     "lastarm show, of a search that was extended": ["show", "extended.jsonl", "--top", "3"],
-    "lastarm show, of a search that was stopped": ["show", "successive-halving-killed.jsonl", "--top", "3"],
+    "lastarm show, of a search that was stopped": ["show", "generator-killed.jsonl", "--top", "3"],
     "lastarm resume, of a search that was begun in Python": ["resume", "asha-killed.jsonl"],
     "lastarm resume, of a complete search that was begun in Python": ["resume", "asha.jsonl"],
     "lastarm show, of another file": ["show", "curves.csv"],

@@ -213,7 +213,7 @@ class SampledPolicy(Policy):
         found = next((config for config in mine if _is_among(config, like_it)), None)
         if found is None:
             found = recalled(self.space, written)
-        if found is None and changes:
+        if found is None and changes and self._as_it_goes:
             self._propose()
             same = [one.config for one in self._chosen if _is_written(one.config, written)]
             found = next(iter(same), None)
