@@ -56,7 +56,7 @@ class Forest(Curves):
         worst = 2 * np.nanmedian(finite, axis=0) - np.nanmin(finite, axis=0)
         losses = np.fmin(finite, worst)
         places = [np.unique(column, return_inverse=True)[1] for column in values.T]
-        points = np.stack([place / max(1, place.max()) for place in places], axis=1)
+        points = np.stack([place / max(1, int(place.max())) for place in places], axis=1)
         forest = ExtraTreesRegressor(TREES, random_state=0, n_jobs=1).fit(points, losses)
         trees = [one.tree_ for one in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
