@@ -30,8 +30,7 @@ SEARCHING = (
     *KEEPING,
     *RUNNING,
     "src/lastarm/result.py",
-    "src/lastarm/front_door.py",
-    "src/lastarm/searching.py",
+    "src/lastarm/searching/*.py",
     "src/lastarm/space/*.py",
 )
 COMMAND = ("src/lastarm/cli/*.py", "src/lastarm/report/progress.py")

@@ -18,7 +18,7 @@ from lastarm.checkpoints import Checkpoints
 from lastarm.errors import JournalError, StateNotLoaded
 from lastarm.events import Closed, Event, Loss
 from lastarm.journal import read
-from lastarm.loading import load
+from lastarm.searching import load
 
 IMAGES = 50  # of each search
 LAST = 6  # moments at the end of a search, which are tried more often

@@ -20,9 +20,9 @@ from time import monotonic, sleep
 
 from faults.reference import ARMS, BUDGET, TABLE
 from lastarm.cli import main
-from lastarm.front_door import search
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
+from lastarm.searching import search
 from lastarm.space import Integer
 from lastarm.system.offspring import GUARD_NAME
 from lastarm.trainers import RecordedCurves

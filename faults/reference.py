@@ -23,12 +23,12 @@ from lastarm.errors import (
     StatesNotTrusted,
 )
 from lastarm.events import Event, Loss, Pull
-from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.ledger import Ledger
 from lastarm.policies import SuccessiveHalving
 from lastarm.result import Result
 from lastarm.runners import Serial
+from lastarm.searching import search
 from lastarm.trainers import RecordedCurves
 from lastarm.trainers.recorded import Position
 

@@ -24,9 +24,9 @@ from faults.processes import forked
 from faults.reference import EACH, ROWS, TABLE, Reference, check_finished, seen_in, whole
 from lastarm.errors import JournalNotWritten, NothingSealed
 from lastarm.events import Event, Loss
-from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.policies import SuccessiveHalving
+from lastarm.searching import search
 from lastarm.trainers import RecordedCurves
 
 LOSSES = 30  # of the reference search

@@ -497,7 +497,7 @@ def test_a_search_that_moves_on_while_it_is_read_is_read_again(
     level = {event.upto for event in whole if isinstance(event, lastarm.Pull)}
     first_rung = [e for e in whole if not isinstance(e, lastarm.Loss) or e.pull.upto == min(level)]
     reads = iter([first_rung[:-1], whole])
-    monkeypatch.setattr("lastarm.loading.read", lambda path: next(reads))
+    monkeypatch.setattr("lastarm.searching.loading.read", lambda path: next(reads))
     result = load(folder / "arrays.jsonl")
     assert told(result) == known
     assert repr(result.state) == state

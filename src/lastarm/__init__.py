@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     __version__: str
     from lastarm.checkpoints import Checkpoints
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
-    from lastarm.front_door import search
-    from lastarm.loading import load
     from lastarm.policies import (
         ASHA,
         EXP3,
@@ -37,6 +35,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
     from lastarm.result import Result
     from lastarm.runners import Batched, Processes, Serial, Simulated
     from lastarm.samplers import Forest, GaussianProcess, Sampler
+    from lastarm.searching import load, search
     from lastarm.space import Choice, Configs, Grid, Integer, LogUniform, Normal, Uniform
     from lastarm.trainers import (
         Functions,
@@ -102,7 +101,7 @@ __all__ = [
 ]
 
 # A module is there as soon as one of its names is, and these at once.
-_MODULES = {"checkpoints", "errors", "events", "loading", "policies", "policy", "result"}
+_MODULES = {"checkpoints", "errors", "events", "policies", "policy", "result"}
 _MODULES |= {"runners", "samplers", "searching", "space", "trainers"}
 
 # NumPy and the rest take their time, so that a name is loaded when it is first asked for.
@@ -111,8 +110,6 @@ _name = later(
     {
         "checkpoints": "Checkpoints",
         "events": "Changed Closed Extended Failure Loss Opened Pull",
-        "front_door": "search",
-        "loading": "load",
         "policies": (
             "ASHA EXP3 LUCB Brackets Doubling EnvelopeHalving ExponentialGap HorizonHalving "
             "Hyperband LilUCB PricedHalving SuccessiveElimination SuccessiveHalving "
@@ -122,6 +119,7 @@ _name = later(
         "result": "Result",
         "runners": "Batched Processes Serial Simulated",
         "samplers": "Forest GaussianProcess Sampler",
+        "searching": "load search",
         "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
         "trainers": (
             "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"

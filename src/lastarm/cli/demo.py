@@ -12,9 +12,9 @@ from rich.table import Table
 from lastarm.arguments import whole_number
 from lastarm.cli import display
 from lastarm.data import digits
-from lastarm.front_door import search
 from lastarm.policies import SuccessiveHalving, UniformAllocation
 from lastarm.result import Result
+from lastarm.searching import search
 from lastarm.space import Integer, LogUniform, Uniform
 from lastarm.trainers import Config
 

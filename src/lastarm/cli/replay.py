@@ -15,13 +15,13 @@ from lastarm.cli import display
 from lastarm.cli.options import by_options
 from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
-from lastarm.front_door import search
 from lastarm.policies import POLICIES
 from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
 from lastarm.runners import Arms, Serial
+from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.theory import Truth, audit, ends_lower
 from lastarm.trainers import RecordedCurves

@@ -26,13 +26,13 @@ from lastarm.cli.options import (
 from lastarm.cli.output import require_free, write_winner
 from lastarm.cli.words.tune import FORMS
 from lastarm.errors import InvalidArgument
-from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.journal.header import header_of
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
 from lastarm.policies import Brackets
-from lastarm.searching import choose_as_begun
+from lastarm.searching import search
+from lastarm.searching.performing import choose_as_begun
 from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
 from lastarm.texts import counted
 from lastarm.trainers import AnyTrainer, Program

@@ -38,7 +38,6 @@ from lastarm.errors import (
     OtherSearch,
 )
 from lastarm.events import Event, Failure, Loss, Opened, Pull
-from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.plain import readable
 from lastarm.policies import Brackets, TimedHalving
@@ -48,7 +47,8 @@ from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
 from lastarm.samplers import GaussianProcess, Sampler
-from lastarm.searching import choose_as_begun
+from lastarm.searching import search
+from lastarm.searching.performing import choose_as_begun
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, drawn, examples, is_listed, recalled, size

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from lastarm.events import Event, Failure, Loss, Pull, Told
-from lastarm.front_door import search
 from lastarm.journal import read
 from lastarm.policies import ASHA, SuccessiveHalving, SuccessiveRejects, UniformAllocation
 from lastarm.result import Result
 from lastarm.runners import Arms, MakeRunner, Runner, Serial
+from lastarm.searching import search
 from lastarm.space import Configs
 from lastarm.testing.policies import FINITE
 from lastarm.trainers import Config, Trainer

@@ -33,7 +33,6 @@ from lastarm.batched.completion import MatrixCompletion
 from lastarm.batched.kernel_svm import KernelSVM
 from lastarm.batched.ridge import RidgeRegression
 from lastarm.events import Pull
-from lastarm.front_door import search
 from lastarm.papers.jamieson2015.data import (
     RatingTable,
     Table,
@@ -47,6 +46,7 @@ from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, Policy, ranking
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Serial
+from lastarm.searching import search
 from lastarm.signals import stop_on_signals
 from lastarm.space import Grid, Integer, LogUniform, Space, Uniform
 from lastarm.trainers import arm_seed

@@ -1,7 +1,7 @@
 """The front door: `search`, which loads what a search needs when it is called.
 
 So `from lastarm import search` takes hardly any time, also in worker processes that import a
-user's script and never call it. What a call does is in `lastarm.searching`.
+user's script and never call it. What a call does is in `performing.py`.
 """
 
 from __future__ import annotations
@@ -122,5 +122,5 @@ def search(
     :raises AllArmsFailed: if no arm has a finite loss when the policy has ended.
     """
     given = locals()
-    result: Result = importlib.import_module("lastarm.searching").perform(**given)
+    result: Result = importlib.import_module("lastarm.searching.performing").perform(**given)
     return result

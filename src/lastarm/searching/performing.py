@@ -1,6 +1,6 @@
 """How a search is prepared, performed and finished. It is wiring only.
 
-What its arguments mean is told in `lastarm.front_door`.
+What its arguments mean is told in `front_door.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from lastarm.errors import (
     TrainerChanged,
 )
 from lastarm.events import Changed, Closed, Event, Loss, Opened, Pull
-from lastarm.front_door import search
 from lastarm.journal import (
     Journal,
     Unwritten,
@@ -61,6 +60,7 @@ from lastarm.runners import AnyRunner, Arms, MakeRunner, Runner, chosen_runner
 from lastarm.runners.asides import Asides
 from lastarm.runners.performer import said
 from lastarm.samplers import GaussianProcess, SampledPolicy, Sampler
+from lastarm.searching.front_door import search
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, drawn, examples, is_listed, size
 from lastarm.space.drawn import Drawn
