@@ -293,8 +293,7 @@ ARGUMENTS = Campaign(
     paths=(
         *SEARCHING,
         "src/lastarm/arguments/*.py",
-        "src/lastarm/errors.py",
-        "src/lastarm/samplers/*.py",
+        "src/lastarm/policies/**/*.py",
         "faults/arguments.py",
     ),
 )

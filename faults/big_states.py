@@ -176,5 +176,5 @@ BIG_STATES = Campaign(
     run,
     ARMS,
     4,
-    (*SEARCHING, "faults/big_states.py"),
+    (*SEARCHING, "faults/big_states.py", "faults/processes.py"),
 )

@@ -233,5 +233,5 @@ LOAD = Campaign(
     run,
     ARMS,
     2000,
-    (*SEARCHING, "src/lastarm/columns.py", "faults/load.py"),
+    (*SEARCHING, "faults/big_states.py", "faults/load.py", "faults/processes.py"),
 )

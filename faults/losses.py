@@ -210,5 +210,5 @@ LOSSES = Campaign(
     run,
     full=len(GIVEN),
     short=1,
-    paths=(*SEARCHING, "src/lastarm/batched/*.py", "faults/losses.py"),
+    paths=(*SEARCHING, "faults/losses.py"),
 )

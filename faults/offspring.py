@@ -393,9 +393,10 @@ OFFSPRING = Campaign(
     short=1 + len(TESTED),
     paths=(
         *SEARCHING,
-        "src/lastarm/system/*.py",
+        "src/lastarm/batched/protocol.py",
         "src/lastarm/runners/**/*.py",
         "faults/children.py",
+        "faults/disk.py",
         "faults/engines.py",
         "faults/offspring.py",
         "faults/processes.py",

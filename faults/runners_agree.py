@@ -162,7 +162,6 @@ RUNNERS_AGREE = Campaign(
     short=1,
     paths=(
         *SEARCHING,
-        "src/lastarm/batched/*.py",
         "src/lastarm/runners/**/*.py",
         "faults/engines.py",
         "faults/runners_agree.py",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from faults.campaign import DECIDING, RUNNING, Campaign, Figures, Most, replayable
-from faults.problems import PROBLEMS, TO_WIN, checked, problem
+from faults.problems import PLAYED, PROBLEMS, TO_WIN, checked, problem
 from lastarm import loop
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import Unwritten
@@ -191,8 +191,8 @@ SCHEDULES = Campaign(
     paths=(
         *DECIDING,
         *RUNNING,
-        "src/lastarm/testing/*.py",
-        "faults/problems.py",
+        "src/lastarm/journal/*.py",
+        *PLAYED,
         "faults/schedules.py",
     ),
 )

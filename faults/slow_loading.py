@@ -317,8 +317,8 @@ SLOW_LOADING = Campaign(
     paths=(
         *SEARCHING,
         *COMMAND,
-        "src/lastarm/system/*.py",
         "src/lastarm/testing/runners.py",
+        "src/lastarm/trainers/programs.py",
         "faults/disk.py",
         "faults/full_disks.py",
         "faults/processes.py",

@@ -271,6 +271,6 @@ SOAK = Campaign(
     run,
     PULLS,
     256,
-    (*SEARCHING, "src/lastarm/columns.py", "faults/soak.py"),
+    (*SEARCHING, "faults/processes.py", "faults/soak.py"),
     parts=2,
 )

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from faults.campaign import DECIDING, RUNNING, Campaign, Figures, replayable
-from faults.problems import PROBLEMS, TO_WIN, checked, problem
+from faults.problems import PLAYED, PROBLEMS, TO_WIN, checked, problem
 from lastarm import loop
 from lastarm.errors import JournalRepaired
 from lastarm.events import Event, Failure, Loss, Opened, Pull, Told, Work
@@ -249,8 +249,7 @@ STATEFUL = Campaign(
         *DECIDING,
         *RUNNING,
         "src/lastarm/journal/*.py",
-        "src/lastarm/testing/*.py",
-        "faults/problems.py",
+        *PLAYED,
         "faults/stateful.py",
     ),
 )
