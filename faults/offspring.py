@@ -67,7 +67,7 @@ class Place(NamedTuple):
     def environment(self) -> dict[str, str]:
         """What they are started with."""
         own = {"TMPDIR": str(self.temporary), "JOBLIB_TEMP_FOLDER": str(self.temporary)}
-        return {**own, MARK: self.mark}
+        return {**own, MARK: self.mark, "PYTHONPATH": str(SCRIPT.parents[1])}
 
     def left(self) -> list[int]:
         """The processes that were started here and do not end; now they do."""

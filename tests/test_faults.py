@@ -11,6 +11,7 @@ import pytest
 from faults.all import CAMPAIGNS, PLANTED
 from faults.campaign import Campaign, Most, added, part_of
 from faults.engines import DASK_FAULTS, KILLED, RAY_FAULTS, Engine, dask_engine, strike
+from faults.offspring import Place, Started
 from faults.planted import Planted
 from faults.records import PAGE, ROOT, Part, Records
 from lastarm import UniformAllocation, search
@@ -88,6 +89,12 @@ def test_a_campaign_is_due_again_if_its_code_has_changed(tmp_path: Path) -> None
     (tmp_path / "code/one.py").write_text("changed, and not committed")
     assert ran(1).endswith("-dirty")
     assert len(records.due(campaign)) == 2
+
+
+def test_a_process_of_the_campaign_of_children_knows_the_campaign(tmp_path: Path) -> None:
+    place = Place(tmp_path, "knows")
+    place.temporary.mkdir()
+    assert Started(place, "-c", "import faults.offspring").end() == (0, [], "")
 
 
 def test_the_page_of_the_campaigns_shows_what_they_saw() -> None:
