@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier
 
-from lastarm import LogUniform, Pull, Rounds, SuccessiveHalving, TimedHalving, Uniform, search
+from lastarm import (
+    Brackets,
+    Hyperband,
+    LogUniform,
+    Pull,
+    Rounds,
+    SuccessiveHalving,
+    TimedHalving,
+    Uniform,
+    search,
+)
 from lastarm.cli import main
 from lastarm.cli.replay import CurveTable
 from lastarm.events import Opened
@@ -165,3 +175,47 @@ def test_the_estimator_refuses_the_same(
 def test_a_policy_that_is_named_keeps_its_own_eta() -> None:
     by_name = halving(policy="hyperband", n_arms=9, budget=81, max_pulls=9, random_state=0)
     assert by_name.result_.policy["eta"] == 3
+
+
+@pytest.mark.parametrize(
+    "space",
+    [{"alpha": LogUniform(1e-5, 1e2)}, {"alpha": [1e-5, 1e-3, 1e-1]}],
+    ids=["endless", "3"],
+)
+def test_with_arms_left_out_all_come_to_the_same_policy_and_the_same_sampler(
+    space: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers: dict[str, Any] = {"budget": 90, "max_pulls": 9}
+    policy = search(by_alpha, space, **numbers).policy
+    assert (policy["name"], policy["sampler"][:15]) == ("brackets", "GaussianProcess")
+    rows, labels = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    estimator = HalvingSearch(SGDClassifier(), space, random_state=0, **numbers)
+    assert estimator.fit(rows, labels).result_.policy == policy
+    domain = "log:1e-5:1e2" if isinstance(space["alpha"], LogUniform) else "choice:1e-5,1e-3,1e-1"
+    options = ["--budget=90", "--max-pulls=9", "--param", f"alpha={domain}"]
+    journal = tmp_path / "j.jsonl"
+    printed(capsys, "tune", "--json", *options, "--journal", journal, "--", "echo", "{alpha}")
+    (opened, *_) = read(journal)
+    assert isinstance(opened, Opened)
+    assert opened.policy == policy
+
+
+def by_alpha(config: dict[str, Any]) -> Iterator[float]:
+    while True:
+        yield config["alpha"]
+
+
+@pytest.mark.parametrize("kind", [Brackets, Hyperband])
+def test_an_instance_without_arms_is_the_same_to_the_estimator_also_with_more_budget(
+    kind: type[Brackets | Hyperband], tmp_path: Path
+) -> None:
+    found = {}
+    for budget in (81, 162):
+        policy = kind(budget=budget, max_pulls=9)
+        found[budget] = halving(policy=policy, journal=tmp_path / "j.jsonl", random_state=0)
+        assert found[budget].result_.policy == describe(kind(budget=81, max_pulls=9)) | {
+            "budget": budget
+        }
+        assert found[budget].spent_.pulls == budget
+    first, second = (len(one.cv_results_["params"]) for one in found.values())
+    assert first < second, "with more budget there are more arms"

@@ -8,6 +8,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+from lastarm.policies import POLICIES
+
 ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src" / "lastarm"
 BODY = 10  # lines, from which on a body may not stand twice
@@ -104,6 +106,22 @@ def test_bodies_that_differ_in_names_only_are_the_same() -> None:
     assert isinstance(other, Function)
     assert isinstance(third, Function)
     assert normalised(one) == normalised(other) != normalised(third)
+
+
+# A policy is one file -------------------------------------------------------------------------
+
+
+def test_nobody_asks_whether_a_policy_is_this_or_that_one() -> None:
+    """What the command, the report and others have to know of a policy, it says itself."""
+    kinds = {kind.__name__ for kind in POLICIES.values()}
+    asked = [
+        where
+        for where, node in trees(ast.Call)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("isinstance", "issubclass")
+        and kinds & {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+    ]
+    assert asked == []
 
 
 # Private names of other packages --------------------------------------------------------------

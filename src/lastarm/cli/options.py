@@ -129,11 +129,11 @@ def by_options(
     numbers: Mapping[str, Any],
     by: Callable[..., Picked] = choose,
     **known: Any,
-) -> tuple[Budgeted, float]:
-    """The policy that options stand for, and when to stop; `by` takes what else is `known`."""
-    chosen, seconds = by(policy, numbers, spelled=_spelled, **known)
-    assert isinstance(chosen, Budgeted), "so are all that have names"
-    return chosen, seconds
+) -> tuple[Budgeted, Picked]:
+    """The policy that options stand for, and all that was chosen; `by` takes what is `known`."""
+    chosen = by(policy, numbers, spelled=_spelled, **known)
+    assert isinstance(chosen.policy, Budgeted), "so are all that have names"
+    return chosen.policy, chosen
 
 
 def _spelled(argument: str) -> str:

@@ -30,9 +30,8 @@ from lastarm.journal import read
 from lastarm.journal.header import header_of
 from lastarm.journal.seals import Seals
 from lastarm.journal.secret import own_secret
-from lastarm.policies import Brackets
 from lastarm.searching import search
-from lastarm.searching.performing import choose_as_begun
+from lastarm.searching.performing import choose_as_begun, usual_sampler
 from lastarm.space import Choice, Integer, LogUniform, Normal, Space, Uniform
 from lastarm.texts import counted
 from lastarm.trainers import AnyTrainer, Program
@@ -68,7 +67,7 @@ def tune(
     trust = trust_states or _trusts_states(options["journal"])
     with _only_the_answer() if as_json else nullcontext():
         tuned = _trainer(trainer, program, space, restarts=bool(numbers["restarts"]))
-        chosen, options["seconds"] = by_options(
+        _, chosen = by_options(
             policy,
             numbers,
             by=choose_as_begun,
@@ -79,23 +78,22 @@ def tune(
             workers=options["workers"],
             restarts=bool(getattr(tuned, "restarts", False)),
         )
-        if policy is None and isinstance(chosen, Brackets):
-            sampler = sampler or "gaussian-process"
+        asked_for = getattr(samplers, samplers.SAMPLERS[sampler])() if sampler else None
         result = search(
             tuned,
             space,
-            policy=chosen,
-            sampler=getattr(samplers, samplers.SAMPLERS[sampler])() if sampler else None,
+            policy=chosen.policy,
+            sampler=asked_for or usual_sampler(chosen),
             include=include,
             checkpoints=Checkpoints(checkpoints, trust=trust),
-            **options,
+            **options | {"seconds": chosen.seconds},
         )
     varying = dict.fromkeys(name for one in _branches(space) for name in one)
     unused = [f"{{{name}}}" for name in varying if f"{{{name}" not in " ".join(program or [])]
     if program and unused:
         display.note(f"lastarm: the command does not use {', '.join(unused)}.")
     if as_json:
-        named = {"policy": chosen.name, "budget": result.budget}
+        named = {"policy": chosen.policy.name, "budget": result.budget}
         display.print_json(result.as_dict() | named)
         display.note_about_this_call(result)
     else:

@@ -22,10 +22,16 @@ MOST_ARMS = 10**5  # of a header, which may claim any number of them
 
 
 class Picked(NamedTuple):
-    """A policy, and the seconds after which a search by it is to be stopped."""
+    """A policy, and what a search by it has to know.
+
+    - `seconds`: how long until it is to be stopped.
+    - `chooses_arms`: whether its arms are to be chosen as the search goes, because policy and
+      arms were left out and the budget allows for it.
+    """
 
     policy: Policy
     seconds: float
+    chooses_arms: bool = False
 
 
 def choose(
@@ -64,21 +70,24 @@ def choose(
     - `spelled`: how the user writes the name of a number.
 
     >>> choose("asha", {"arms": 64, "budget": 652, "eta": None}, suggested={"max_pulls": 51})
-    Picked(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf)
-    >>> choose(None, {"arms": 64, "budget": 652, "max_pulls": 51}, seed=7, seconds=60)
-    Picked(policy=HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), seconds=60.0)
+    Picked(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf, chooses_arms=False)
+    >>> choose(None, {"arms": 64, "budget": 652, "max_pulls": 51}, seed=7, seconds=60)[:2]
+    (HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), 60.0)
+    >>> choose(None, {"budget": 652, "max_pulls": 51}, there_are=inf).chooses_arms
+    True
     """
     given = {name: number for name, number in numbers.items() if number is not None}
     if horizon is not None:
         suggested = {**(suggested or {}), "max_pulls": horizon}
         if policy is None and ("budget" in given or "budget" in suggested or seconds is None):
             given.setdefault("max_pulls", horizon)
-    stop_after = seconds
+    stop_after, chooses_arms = seconds, False
     if isinstance(policy, str | None):
         only_seconds = seconds is not None and "budget" not in {**given, **(suggested or {})}
         name = TimedHalving.name if policy is None and only_seconds else ""
         if policy is None and not only_seconds and there_are is not None and "arms" not in given:
             name, given = _without_arms({**(suggested or {}), **given}, there_are, restarts)
+            chooses_arms = name == Brackets.name
         name = name or name_of(policy, given.get("max_pulls"))
         known = {"seed": seed, "seconds": seconds, **(suggested or {})}
         if restarts:
@@ -112,7 +121,8 @@ def choose(
         raise InvalidArgument.of("policy", policy, rule, way_out)
     if horizon is not None:
         _require_within(policy, horizon)
-    return Picked(policy, time_limit("seconds", stop_after, "how long to search"))
+    limit = time_limit("seconds", stop_after, "how long to search")
+    return Picked(policy, limit, chooses_arms)
 
 
 def _without_arms(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf, isfinite
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -17,7 +17,6 @@ from rich.progress import BarColumn, Progress, TextColumn
 from lastarm.events import Event, Extended, Loss, Pull
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
-from lastarm.policies import TimedHalving
 from lastarm.policy import Policy
 from lastarm.report.notebook import below_the_cell, in_notebook
 from lastarm.texts import counted, printable
@@ -138,9 +137,9 @@ def shown(
         yield _Watch(policy, configs, sheet, draw, metric)
 
 
-def _only_seconds(policy: Policy) -> TimedHalving | None:
+def _only_seconds(policy: Policy) -> Any | None:
     """The policy, if seconds are its only budget."""
-    return policy if isinstance(policy, TimedHalving) and policy.has_no_budget else None
+    return policy if getattr(policy, "has_no_budget", False) else None
 
 
 def _clock(seconds: float) -> str:

@@ -48,9 +48,8 @@ from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import GROUP, run
 from lastarm.masking import masked_text
 from lastarm.plain import any_repr
-from lastarm.policies import Brackets
 from lastarm.policies.named import Picked, choose
-from lastarm.policies.parts.as_many import AsMany
+from lastarm.policies.parts.as_many import grows
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Extendable, Policy, ahead
 from lastarm.policy import fresh as unasked
@@ -124,8 +123,7 @@ def perform(
     if hasattr(trainer, "expect"):
         trainer.expect(examples(space, include))
     numbers = {"arms": arms, "budget": budget, "max_pulls": max_pulls}
-    left_to_us = policy is None
-    policy, limit = choose_as_begun(
+    chosen = choose_as_begun(
         policy,
         numbers,
         journal=None if fresh else journal,
@@ -136,9 +134,8 @@ def perform(
         restarts=bool(getattr(how, "restarts", False)),
         horizon=getattr(how, "max_pulls", None),
     )
-    if left_to_us and sampler is None and isinstance(policy, Brackets):
-        sampler = GaussianProcess()
-    policy = _within(policy, space)
+    sampler = usual_sampler(chosen) if sampler is None else sampler
+    policy = _within(chosen.policy, space)
     make_runner = chosen_runner(
         runner,
         workers,
@@ -161,7 +158,7 @@ def perform(
         make_runner=make_runner,
         retries=whole_number("retries", retries, 0, "how often a failed pull is tried again"),
         switch_seconds=switch_seconds,
-        seconds=limit,
+        seconds=chosen.seconds,
         journal=journal,
         fresh=fresh,
         checkpoints=Checkpoints.of(checkpoints),
@@ -239,7 +236,7 @@ def _begin(
             policy=prepared.policy,
             space=prepared.space,
             # With a larger budget, there may be more arms.
-            configs=prepared.configs[:AT_FIRST] if _grows(prepared.policy) else prepared.configs,
+            configs=prepared.configs[:AT_FIRST] if grows(prepared.policy) else prepared.configs,
             trainer=prepared.trainer,
             recommend=prepared.recommend,
             sampler=prepared.sampler,
@@ -473,6 +470,11 @@ def choose_as_begun(
     return chosen._replace(policy=unasked(chosen.policy, budget=budget))
 
 
+def usual_sampler(chosen: Picked) -> Sampler | None:
+    """The sampler of a search for which none was named."""
+    return GaussianProcess() if chosen.chooses_arms else None
+
+
 def _first_budget(journal: str | Path) -> int | None:
     """The budget that the search of a journal began with, if it can be read."""
     with suppress(JournalError):
@@ -490,14 +492,9 @@ def _within(policy: Policy, space: Space) -> Policy:
     return unasked(policy, arms=min(there, cast(Budgeted, policy).arguments()["arms"]))
 
 
-def _grows(policy: Policy) -> bool:
-    """Whether a larger budget has more arms."""
-    return isinstance(policy, AsMany) and policy.in_order
-
-
 def _configs_of(policy: Policy, space: Space, seed: int, include: Sequence[Config]) -> Drawn:
     """The configs of all arms that there may be."""
-    if not _grows(policy):
+    if not grows(policy):
         return drawn(space, policy.arms, seed, include)
     configs = drawn(space, max(policy.arms, AT_FIRST), seed, include, fewer=True)
     return configs if len(configs) >= policy.arms else drawn(space, policy.arms, seed, include)
@@ -505,7 +502,7 @@ def _configs_of(policy: Policy, space: Space, seed: int, include: Sequence[Confi
 
 def _draw_more(prepared: _Prepared, journal: Journal) -> None:
     """Draw the configs of the arms that larger budgets of a journal have."""
-    if isinstance(policy := prepared.policy, AsMany) and policy.in_order:
+    if grows(policy := prepared.policy):
         most = policy.most_arms([*journal.budgets, policy.budget])
         every = drawn(prepared.space, most, prepared.seed, prepared.include, fewer=True)
         prepared.configs.extend(every[len(prepared.configs) :])
@@ -513,7 +510,7 @@ def _draw_more(prepared: _Prepared, journal: Journal) -> None:
 
 def _tried(prepared: _Prepared, ledger: Ledger) -> Sequence[Config]:
     """The configs of arms that were asked for; where their number follows, of those that began."""
-    if not _grows(prepared.policy):
+    if not grows(prepared.policy):
         return prepared.configs
     return prepared.configs[: 1 + max([*ledger.curves, *ledger.failures], default=-1)]
 

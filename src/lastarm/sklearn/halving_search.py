@@ -40,15 +40,16 @@ from lastarm.errors import (
 from lastarm.events import Event, Failure, Loss, Opened, Pull
 from lastarm.journal import read
 from lastarm.plain import readable
-from lastarm.policies import Brackets, TimedHalving
+from lastarm.policies import TimedHalving
 from lastarm.policies.named import Picked, choose
+from lastarm.policies.parts.as_many import grows
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policy import Policy
 from lastarm.policy import fresh as unasked
 from lastarm.result import Result
-from lastarm.samplers import GaussianProcess, Sampler
+from lastarm.samplers import Sampler
 from lastarm.searching import search
-from lastarm.searching.performing import choose_as_begun
+from lastarm.searching.performing import choose_as_begun, usual_sampler
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, drawn, examples, is_listed, recalled, size
@@ -315,7 +316,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         workers = whole_number("n_jobs", workers, 1, "how many configs are trained at a time")
         trainer.expect(examples(self.param_distributions))
         chosen, configs = self._policy_and_configs(seed, trainer)
-        as_it_goes = self._chooses_as_it_goes(chosen)
+        as_it_goes = _begins_as_it_goes(chosen)
         _warn_of_stopping(trainer, configs)
         train_scores = bool(self.return_train_score)
         arms: Trainer[Any] | BatchedTrainer[Any, Any]
@@ -327,16 +328,15 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             arms, workers = batched, 1  # the threads share the time of one worker
         elif self.verbose:
             print(f"HalvingSearch trains one setting at a time: {batched}")
-        timed = chosen.policy if isinstance(self.policy, str | None) else None
-        if isinstance(timed, TimedHalving) and timed.has_no_budget:
-            chosen = chosen._replace(policy=unasked(timed, at_once=workers))
+        if isinstance(self.policy, str | None) and getattr(chosen.policy, "has_no_budget", False):
+            chosen = chosen._replace(policy=unasked(chosen.policy, at_once=workers))
         recommend = self.recommend or ("best" if trainer.boosts else "latest")
         self.result_, told = searched(
             arms,
             chosen,
             self.param_distributions if as_it_goes else Configs(configs),
             seed=seed,
-            sampler=GaussianProcess() if as_it_goes else None,
+            sampler=usual_sampler(chosen),
             workers=workers,
             error_score=self.error_score,
             progress=bool(self.verbose),
@@ -558,9 +558,11 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         )
         numbers = {"budget": self.budget, "max_pulls": self.max_pulls, "eta": eta}
         if not isinstance(given, str | None):
-            policy, seconds = chosen_by({"n_arms": self.n_arms, **numbers})
-            configs = _drawn(space, policy.arms, seed)
-            return Picked(unasked(policy, arms=len(configs)), seconds), configs
+            chosen = chosen_by({"n_arms": self.n_arms, **numbers})
+            if _begins_as_it_goes(chosen):
+                return chosen, list(drawn(space, EXAMPLES, seed, fewer=True))
+            configs = _drawn(space, chosen.policy.arms, seed)
+            return chosen._replace(policy=unasked(chosen.policy, arms=len(configs))), configs
         if given in (None, TimedHalving.name) and self.budget is None and self.seconds is not None:
             chosen = chosen_by({"arms": self.n_arms, **numbers}, seed=seed)
             configs = _drawn(space, chosen.policy.arms, seed, few_are_fine=self.n_arms is None)
@@ -578,7 +580,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
                 restarts=trainer.restarts,
                 horizon=horizon,
             )
-            if self._chooses_as_it_goes(chosen):
+            if chosen.chooses_arms:
                 return chosen, list(drawn(space, EXAMPLES, seed, fewer=True))
         usual = ARMS if horizon is None else ARMS_BY_ROWS
         configs = _drawn(space, usual if self.n_arms is None else self.n_arms, seed)
@@ -589,10 +591,10 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         chosen = chosen_by({"arms": len(configs), **numbers}, seed=seed, suggested=suggested)
         return chosen, configs
 
-    def _chooses_as_it_goes(self, chosen: Picked) -> bool:
-        """Whether settings are chosen by those before: if all of that is left to lastarm."""
-        left_out = self.policy is None and self.n_arms is None
-        return left_out and isinstance(chosen.policy, Brackets)
+
+def _begins_as_it_goes(chosen: Picked) -> bool:
+    """Whether settings are drawn or chosen as long as there is budget, in no fixed number."""
+    return grows(chosen.policy) and chosen.policy.open_ended
 
 
 def _suggested(
@@ -658,8 +660,9 @@ def searched(
     fresh: bool,
 ) -> tuple[Result, list[list[Loss | Failure]]]:
     """The result, and all losses and failures of each arm that was asked for or tried."""
-    grows = isinstance(chosen.policy, Brackets)
-    told: list[list[Loss | Failure]] = [[] for _ in range(0 if grows else chosen.policy.arms)]
+    told: list[list[Loss | Failure]] = [
+        [] for _ in range(0 if grows(chosen.policy) else chosen.policy.arms)
+    ]
     configs: dict[int, Config] = {}
 
     def note(event: Event) -> None:

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeGuard, cast
 
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import NEEDED, InRounds
-from lastarm.policy import Algorithm, NoHealthyArm, added_later, price
+from lastarm.policy import Algorithm, NoHealthyArm, Policy, added_later, price
 
 AS_MANY = 10**12  # arms: as many as the budget allows for
 
@@ -132,3 +132,8 @@ class AsMany(InRounds):
                 return [Pull(arm, upto)]
         new = self.tried
         return [Pull(new, upto=min(R, left))] if self.in_order and new < self.arms else []
+
+
+def grows(policy: Policy) -> TypeGuard[AsMany]:
+    """Whether arms begin in the order of their numbers, so that a larger budget adds some."""
+    return isinstance(policy, AsMany) and policy.in_order

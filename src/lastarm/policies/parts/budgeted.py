@@ -124,6 +124,11 @@ class Budgeted(OnlyKnown, Facts, Policy):
         return {}
 
     @property
+    def has_no_budget(self) -> bool:
+        """Whether only seconds bound what it does. It then has `seconds` and `at_once`."""
+        return False
+
+    @property
     def theorem_1_holds(self) -> bool:
         """Whether it is the algorithm that Theorem 1 of the paper is about, without a change."""
         return False
