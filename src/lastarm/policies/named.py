@@ -73,7 +73,7 @@ def choose(
     Picked(policy=ASHA(arms=64, budget=652, max_pulls=51, eta=3), seconds=inf, chooses_arms=False)
     >>> choose(None, {"arms": 64, "budget": 652, "max_pulls": 51}, seed=7, seconds=60)[:2]
     (HorizonHalving(arms=64, budget=652, max_pulls=51, eta=2, seed=7), 60.0)
-    >>> choose(None, {"budget": 652, "max_pulls": 51}, there_are=inf).chooses_arms
+    >>> choose(None, {"budget": 652, "max_pulls": 51}, there_are=1000).chooses_arms
     True
     """
     given = {name: number for name, number in numbers.items() if number is not None}
