@@ -99,7 +99,12 @@ def durable(number: int, folder: Path) -> Figures:
     readers: list[int] = []
     configs = Configs([{"x": arm / number} for arm in range(number)])
     one_by_one = partial(
-        search, Line(), configs, policy=UniformAllocation(number, number), checkpoints=False
+        search,
+        Line(),
+        configs,
+        policy=UniformAllocation(number, number),
+        runner=partial(Serial, group=1),
+        checkpoints=False,
     )
 
     def note(event: Event) -> None:

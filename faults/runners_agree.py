@@ -29,6 +29,8 @@ LATENCIES: dict[str, Sequence[float]] = {  # seconds a pull, arm by arm
     "a few are very slow": [2e-3 * (arm % 5 == 2) for arm in range(ARMS)],
 }
 
+LEASE = 60.0  # seconds that a worker may be silent: none is frozen here, but the machine may be busy
+
 Make = Callable[[Sequence[float]], MakeRunner]
 """A runner for arms that take this number of seconds a pull: only a simulated one uses it."""
 
@@ -48,8 +50,8 @@ RUNNERS: dict[str, Callable[[], AbstractContextManager[Make]]] = {
     "simulated": lambda: nullcontext(
         lambda seconds: partial(Simulated, workers=5, seconds_per_pull=seconds, duplicating=0.3)
     ),
-    "Dask": lambda: _any_arms(dask_engine()),
-    "Ray": lambda: _any_arms(ray_engine()),
+    "Dask": lambda: _any_arms(dask_engine(LEASE)),
+    "Ray": lambda: _any_arms(ray_engine(LEASE)),
 }
 
 

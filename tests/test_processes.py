@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import pytest
 
 from faults.processes import children as running_children
@@ -585,6 +586,7 @@ def test_what_cannot_be_sent_or_loaded_is_said_before_anything_is_trained(tmp_pa
         ({"runner": "serial", "pull_seconds": 1}, "pull_seconds"),
         ({"runner": "serial", "workers": 2}, "workers"),
         ({"runner": "threads"}, "runner"),
+        ({"runner": np.array([1, 2])}, "runner"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": math.nan}, "seconds"),
     ],

@@ -417,6 +417,16 @@ def test_what_cannot_be_loaded_or_written_is_said_before_anything_is_trained(
     with pytest.raises(WorkersNotStarted):
         search(Deadly(), LIMITS, policy=HALVING, runner=TWO)
 
+    class Freezing(Drifting):
+        def __reduce__(self) -> Any:
+            then = "time.sleep(0.5); os.kill(os.getpid(), signal.SIGSTOP)"
+            return exec, (f"import os, signal, time; {then}",)
+
+    with pytest.raises(WorkersNotStarted) as silent:
+        search(Freezing(), LIMITS, policy=HALVING, runner=partial(TWO, lease=1))
+
+    assert silent.value.details == "its worker was silent for 1 s"
+
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointNotWritten) as stopped:
         search(

@@ -43,11 +43,12 @@ def chosen_runner(
         apart = (workers or 1) > 1 or pull_seconds is not None or starts_processes
         alone: AnyRunner = "batched" if batched else "serial"
         runner, workers = ("processes", workers or 1) if apart else (alone, None)
-    if runner == "processes":
+    named = runner if isinstance(runner, str) else ""  # an array would be compared item by item
+    if named == "processes":
         workers = workers or os.cpu_count() or 1
         made = importlib.import_module("lastarm.runners.processes").Processes  # all take time
         return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
-    if runner == "ray":
+    if named == "ray":
         made = importlib.import_module("lastarm.runners.ray").Ray
         return cast(MakeRunner, partial(made, workers=workers, pull_seconds=pull_seconds))
     if type(runner).__module__.partition(".")[0] == "distributed":
@@ -60,9 +61,9 @@ def chosen_runner(
         name, given = ("pull_seconds", pull_seconds) if pull_seconds else ("workers", workers)
         rule = f"runner={runner!r} has no worker processes"
         raise InvalidArgument.of(name, given, rule, 'Use runner="processes", or leave it out')
-    if runner == "serial":
+    if named == "serial":
         return Serial
-    if runner == "batched":
+    if named == "batched":
         return cast(MakeRunner, importlib.import_module("lastarm.runners.batched").Batched)
     if callable(runner):
         return runner

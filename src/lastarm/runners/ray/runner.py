@@ -411,7 +411,7 @@ class Ray:
         self._false_starts += not worker.ready
         if self._false_starts == MOST_FALSE_STARTS:
             what = f"{MOST_FALSE_STARTS} workers in a row ended while they started"
-            raise WorkersNotStarted(what, details)
+            raise WorkersNotStarted(what, details or why)
         results = self._failed(worker, why, details, lost=True)
         self._replace(worker)
         return results
