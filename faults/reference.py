@@ -122,7 +122,10 @@ class Reference:
         with warnings.catch_warnings():
             for known_of in (JournalRepaired, CheckpointReplaced, StatesNotTrusted):
                 warnings.simplefilter("ignore", known_of)
-            return search(**{**arguments, **changed}, on_event=count)
+            result = search(**{**arguments, **changed}, on_event=count)
+        if isinstance(result.stopped_by, int):  # so was the campaign, and no promise is broken
+            raise KeyboardInterrupt(f"signal {result.stopped_by}")
+        return result
 
     def counted(self) -> set[Seen]:
         """The losses that counted."""
@@ -175,7 +178,7 @@ class Reference:
             assert booked >= steps, f"{fault}: {steps} pulls were repeated, and it says {booked}"
         else:
             assert not again, f"{fault}: it repeated {again}"
-        assert result.digest == whole().digest, f"{fault}: another digest"
+        assert result.digest == whole().digest, f"{fault}: another digest, by {result.failures}"
         check_finished(self.journal, whole(), fault)
         return result
 

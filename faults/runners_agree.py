@@ -29,7 +29,7 @@ LATENCIES: dict[str, Sequence[float]] = {  # seconds a pull, arm by arm
     "a few are very slow": [2e-3 * (arm % 5 == 2) for arm in range(ARMS)],
 }
 
-LEASE = 60.0  # seconds that a worker may be silent: none is frozen here, but the machine may be busy
+LEASE = 60.0  # seconds of silence: no worker is frozen here, but the machine may be busy
 
 Make = Callable[[Sequence[float]], MakeRunner]
 """A runner for arms that take this number of seconds a pull: only a simulated one uses it."""

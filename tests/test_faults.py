@@ -1,5 +1,6 @@
 """The fault campaigns in their short form, and planted bugs that they must catch."""
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -14,9 +15,10 @@ from faults.engines import DASK_FAULTS, KILLED, RAY_FAULTS, Engine, dask_engine,
 from faults.offspring import Place, Started
 from faults.planted import Planted
 from faults.records import PAGE, ROOT, Part, Records
+from faults.reference import Reference
 from lastarm import UniformAllocation, search
 from lastarm.errors import AllArmsFailed
-from lastarm.events import Event, Failure, Loss, Pull, Told, Work
+from lastarm.events import Event, Failure, Loss, Opened, Pull, Told, Work
 from lastarm.journal import read
 from lastarm.runners import Arms
 from lastarm.testing.runners import Scripted
@@ -95,6 +97,17 @@ def test_a_process_of_the_campaign_of_children_knows_the_campaign(tmp_path: Path
     place = Place(tmp_path, "knows")
     place.temporary.mkdir()
     assert Started(place, "-c", "import faults.offspring").end() == (0, [], "")
+
+
+def test_a_campaign_that_is_told_to_end_does_not_say_that_a_promise_is_broken(
+    tmp_path: Path,
+) -> None:
+    def stop(event: Event) -> None:
+        if isinstance(event, Opened):
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        Reference(tmp_path).resumed("nothing", on_event=stop)
 
 
 def test_the_page_of_the_campaigns_shows_what_they_saw() -> None:
