@@ -42,9 +42,16 @@ from typing import Any
 
 import numpy as np
 
-from lastarm import Policy, SuccessiveHalving, UniformAllocation
+from lastarm import (
+    EnvelopeHalving,
+    HorizonHalving,
+    Policy,
+    SuccessiveHalving,
+    UniformAllocation,
+)
 from lastarm.errors import BudgetTooSmall, InvalidArgument
 from lastarm.policies import POLICIES
+from lastarm.policies.horizon_halving import Choice, lowest_losses
 from lastarm.policies.named import name_of
 from lastarm.report.figures.drawing import Figure, draw, house, legend, log
 from lastarm.report.figures.palette import Look
@@ -68,8 +75,19 @@ BUDGETS = tuple(enumerate(PERCENTS))
 Contender = Callable[[Draw, list[int]], list[Played]]
 """What it comes to on a draw with each of the budgets."""
 
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {  # of registered policies
-    "successive-halving eta=3": ("successive-halving", {"eta": 3}),
+
+class Version1(HorizonHalving):
+    """Horizon-halving as it was: all arms go on by their losses."""
+
+    def choice(self) -> Choice:
+        """The lowest losses."""
+        return lowest_losses
+
+
+BEFORE = "horizon-halving, version 1"
+VARIANTS: dict[str, tuple[type, dict[str, Any]]] = {  # of registered policies
+    "successive-halving eta=3": (SuccessiveHalving, {"eta": 3}),
+    BEFORE: (Version1, {}),
 }
 SLOW = ("lucb", "lil-ucb", "exp3")  # they look at every pull
 FIGURE = Path(__file__).with_name("league.png")
@@ -77,18 +95,20 @@ CHUNK = 25  # draws that a process plays at a time
 
 
 def registered(
-    name: str, options: dict[str, Any], drawn: Draw, budgets: list[int]
+    kind: Any, options: dict[str, Any], drawn: Draw, budgets: list[int]
 ) -> list[Played]:
-    """A policy by its name."""
+    """A policy of this kind."""
     known = {"max_pulls": drawn.columns, "seed": drawn.number}
-    fields = POLICIES[name].__dataclass_fields__
+    fields = kind.__dataclass_fields__
     given = {key: value for key, value in known.items() if key in fields} | options
 
     def begin(budget: int) -> Policy:
+        policy: Policy
         try:
-            return POLICIES[name](drawn.arms, budget, **given)
+            policy = kind(drawn.arms, budget, **given)
         except BudgetTooSmall as error:
-            return POLICIES[name](error.most_arms, budget, **given)
+            policy = kind(error.most_arms, budget, **given)
+        return policy
 
     return [play(begin(budget), drawn, budget) for budget in budgets]
 
@@ -105,8 +125,8 @@ def random_few(drawn: Draw, budgets: list[int]) -> list[Played]:
 def contenders(alone: bool) -> dict[str, Contender]:
     """All who enter, by the names that the tables have for them."""
     entered: dict[str, Contender] = {"fully train a random few": random_few}
-    for shown, (name, options) in ({name: (name, {}) for name in POLICIES} | VARIANTS).items():
-        entered[shown] = partial(registered, name, options)
+    for name, (kind, options) in ({n: (POLICIES[n], {}) for n in POLICIES} | VARIANTS).items():
+        entered[name] = partial(registered, kind, options)
     return entered if alone else entered | importlib.import_module("league_peers").PEERS
 
 
@@ -212,6 +232,9 @@ def report(record: Record, scores: Scores, halving: str) -> None:
                 for name in scores.found
             },
         )
+    for other in (halving, BEFORE, EnvelopeHalving.name):
+        title = f"{DEFAULT}, the default, compared with {other}"
+        record.table(title, by_family(scores, DEFAULT, other))
     record.table("The winners", winners(scores, halving))
 
 
@@ -225,6 +248,21 @@ def ranks(scores: Scores, family: str | None) -> dict[str, dict[str, Cell]]:
         }
         for name, cells in scores.found.items()
     }
+
+
+def by_family(scores: Scores, name: str, other: str) -> dict[str, dict[str, Cell]]:
+    """The rank of one as a share of the other's, and the difference, in each family of files."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for family in [*scores.families, None]:
+        files = sum(family in (None, table.family) for table in scores.tables)
+        row = rows.setdefault(f"{family or 'all'} ({files})", {})
+        for k, percent in BUDGETS:
+            those = scores.mean(other, k, family=family)
+            share = (
+                {f"{percent} %, ÷": scores.mean(name, k, family=family) / those} if those else {}
+            )
+            row |= {**share, f"{percent} %, −": scores.difference(name, other, k, family)}
+    return rows
 
 
 def winners(scores: Scores, halving: str) -> dict[str, dict[str, Cell]]:

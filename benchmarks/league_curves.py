@@ -176,14 +176,19 @@ class Scores:
             if family in (None, table.family)
         )
 
-    def difference(self, name: str, other: str, k: int) -> tuple[float, float]:
+    def difference(
+        self, name: str, other: str, k: int, family: str | None = None
+    ) -> tuple[float, float]:
         """The rank of one less that of the other, on the same draws, and half its 95 % interval.
 
         The variance of the mean over tables is the sum of those of the tables' own means, by the
         square of their number: tables are strata, taken as they are.
         """
         means, variances = [], []
-        for these, those in zip(self.found[name], self.found[other], strict=True):
+        cells = zip(self.tables, self.found[name], self.found[other], strict=True)
+        for table, these, those in cells:
+            if family not in (None, table.family):
+                continue
             both = min(len(these), len(those))
             differences = these[:both, k, RANK] - those[:both, k, RANK]
             means.append(differences.mean())

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lastarm import Hyperband, UniformAllocation
+from lastarm import Hyperband, SuccessiveHalving, UniformAllocation
 from lastarm.errors import InvalidArgument
 from lastarm.policies import POLICIES
 from league import SLOW, contenders, random_few, registered
@@ -87,7 +88,7 @@ def test_a_policy_that_exceeds_the_budget_is_caught() -> None:
 
 def test_where_a_budget_does_not_reach_all_arms_as_many_play_as_it_reaches() -> None:
     draw = Draw(table(), 0)
-    two = registered("successive-halving", {}, draw, budgets(draw))[0]
+    two = registered(SuccessiveHalving, {}, draw, budgets(draw))[0]
     assert draw.budget(2) == 16 * 4  # n·⌈log₂ n⌉, of 16 arms
     assert two.looks <= 16 + 8 + 4 + 2  # less those that diverged
     assert two.spent > 0.8
@@ -164,6 +165,9 @@ def test_an_interval_is_of_paired_differences_stratified_by_file() -> None:
     assert league.difference("a", "a", 0) == (0, 0)
     assert league.mean("a", 0) == pytest.approx((0.2 + 0.7) / 2)
     assert league.mean("a", 0, family="family1") == pytest.approx(0.7)
+    mean, half = league.difference("a", "b", 0, "family0")
+    assert mean == pytest.approx(one.mean())
+    assert half == pytest.approx(1.96 * np.sqrt(one.var(ddof=1) / 3))
 
 
 def test_who_has_fewer_draws_is_compared_on_those() -> None:
@@ -197,7 +201,7 @@ def test_the_league_is_played_from_beginning_to_end(tmp_path: Path) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-    by_table: dict[str, dict[str, dict[str, object]]] = {}
+    by_table: dict[str, dict[str, dict[str, Any]]] = {}
     for line in lines[:-1]:
         by_table.setdefault(line["table"], {})[line["what"]] = line
     everything = by_table["Mean normalised rank, all 3 files"]
@@ -211,6 +215,10 @@ def test_the_league_is_played_from_beginning_to_end(tmp_path: Path) -> None:
         [title] = [title for title in by_table if title.startswith(f"{percent} %")]
         assert f"the best is {winners[f'{percent} %']['winner']};" in title
         assert by_table[title]["successive-halving"]["− halving"] == [0, 0]
+    compared = by_table["horizon-halving, the default, compared with successive-halving"]
+    assert list(compared) == ["first (2)", "second (1)", "all (3)"]
+    ranks = [everything[name]["10 %"] for name in ("horizon-halving", "successive-halving")]
+    assert compared["all (3)"]["10 %, −"][0] == pytest.approx(ranks[0] - ranks[1])
     draws = 3 * sum(2 if name in SLOW else 10 for name in everything)
     assert lines[-1]["what"].startswith(f"all {len(PERCENTS) * draws:,} searches")
     assert figure.read_bytes().startswith(b"\x89PNG")
