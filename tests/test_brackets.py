@@ -38,6 +38,7 @@ from lastarm.plain import config_identity
 from lastarm.policies.parts.as_many import AsMany
 from lastarm.policy import describe, fresh
 from lastarm.samplers import Chosen, Known
+from lastarm.space import draw
 from tests.refusals import refused
 
 SPACE = {"x": Uniform(0, 1), "y": Uniform(0, 1)}
@@ -286,6 +287,39 @@ def test_a_space_that_runs_out_of_configs_ends_the_search(tmp_path: Path) -> Non
     few(budget=95)
     more = few(budget=10**4)
     assert (more.spent.pulls, more.complete) == (12 * 9, True)
+
+
+class Counted(Uniform):
+    """It counts how often a value is drawn."""
+
+    draws = 0
+
+    def sample(self, random: Any) -> float:
+        Counted.draws += 1
+        return super().sample(random)
+
+
+@pytest.mark.parametrize("sampler", [None, Beside()], ids=["random", "chosen"])
+def test_configs_are_drawn_as_far_as_arms_begin(sampler: Sampler | None, tmp_path: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(event: Any) -> None:
+        if isinstance(event, Loss) and event.pull.arm == 400:
+            raise Enough
+
+    Counted.draws = 0
+    million, path = Brackets(budget=10**6, max_pulls=27), tmp_path / "million.jsonl"
+    large = partial(
+        search, valley, {"x": Counted(0, 1), "y": Uniform(0, 1)}, seed=3, checkpoints=False
+    )
+    with pytest.raises(Enough):
+        large(policy=million, sampler=sampler, journal=path, on_event=stop)
+    assert million.arms > 300_000
+    assert Counted.draws < 2_000
+    if sampler is None:
+        begun = [dict(e.config) for e in read(path) if isinstance(e, Pull) and e.config]
+        assert begun == draw(SPACE, len(begun), seed=3)
 
 
 def test_a_sampler_may_choose_only_new_configs_of_the_space() -> None:

@@ -20,6 +20,7 @@ import scipy.stats
 
 from lastarm import (
     ASHA,
+    Brackets,
     Choice,
     Configs,
     Forest,
@@ -329,7 +330,12 @@ class Alike(Closest):
 
 
 @pytest.mark.filterwarnings("ignore::lastarm.errors.CheckpointReplaced")
-def test_values_that_are_written_alike_are_told_apart_by_the_sampler(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "policy", [SuccessiveHalving(24, 300), Brackets(budget=100, max_pulls=9)], ids=type
+)
+def test_values_that_are_written_alike_are_told_apart_by_the_sampler(
+    policy: Policy, tmp_path: Path
+) -> None:
     options: list[Any] = [(1, 2), [1, 2], (3,), [3], "builtins.max", max, 1, 1.0, True, "1"]
     space = {"of": Choice(*options), "y": Integer(0, 5)}
 
@@ -338,10 +344,10 @@ def test_values_that_are_written_alike_are_told_apart_by_the_sampler(tmp_path: P
             return options.index(config["of"]) / 40 + config["y"] / 100, 0
 
     journal = tmp_path / "journal.jsonl"
-    run = partial(search, ByType(), space, arms=24, budget=300, sampler=Alike(), journal=journal)
+    run = partial(search, ByType(), space, policy=policy, sampler=Alike(), journal=journal)
     first = run()
     whole = journal.read_bytes()
-    for kept in range(2, whole.count(b"\n"), 5):
+    for kept in range(3, whole.count(b"\n"), whole.count(b"\n") // 12):
         cut(journal, whole, kept)
         found = run()
         assert found.digest == first.digest

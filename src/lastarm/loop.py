@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
+from lastarm.columns import reserve
 from lastarm.errors import Stuck
 from lastarm.events import Changed, Event, Failure, Loss, Pull, Told
 from lastarm.journal import Journal, Unwritten
@@ -60,9 +62,10 @@ def run(
     lost = Counter(
         event.pull for event in journal.events if isinstance(event, Failure) and event.lost
     )
-    begun = bytearray(len(configs))  # by arm: whether it is
+    begun = array("b")  # by arm: whether it is
     for event in journal.events:
         if isinstance(event, Pull):
+            reserve(begun, event.arm, False)
             begun[event.arm] = True
     yield from journal.events
 
@@ -79,6 +82,7 @@ def run(
                 break
             pull, attempt = turn
             started[pull] = attempt
+            reserve(begun, pull.arm, False)
             told = pull if begun[pull.arm] else Pull(pull.arm, pull.upto, configs[pull.arm])
             begun[pull.arm] = True
             if changed:

@@ -13,6 +13,7 @@ from lastarm.plain import config_identity, fingerprint, readable
 from lastarm.policy import Extendable, Policy, Rounds, is_healthy
 from lastarm.samplers.protocol import Chosen, Known, Sampler, Seen
 from lastarm.space import Space, holds, others, recalled, spare
+from lastarm.space.drawn import Replaceable
 
 CANDIDATES = 1000  # the number of configs that a sampler chooses from, if there are enough
 NEW_CANDIDATES = 400  # where they are drawn for each batch
@@ -49,7 +50,7 @@ class SampledPolicy(Policy):
     policy: Policy
     sampler: Sampler
     space: Space = field(repr=False)
-    configs: list[dict[str, Any]] = field(repr=False)
+    configs: Replaceable | list[dict[str, Any]] = field(repr=False)
     seed: int
     include: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     written: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -73,8 +74,10 @@ class SampledPolicy(Policy):
         self._foreign: set[Hashable] = set()  # what arms have got that was not spare before
         self._outside: list[Mapping[str, Any]] = []  # what was chosen and is not spare
         self._written_like: dict[str, list[dict[str, Any]]] = {}  # configs by how they are written
-        for config in [*self.configs, *self._spare] if self.written else ():
-            self._written_like.setdefault(fingerprint(readable(config)), []).append(config)
+        if self.written and not self._as_it_goes:
+            for config in [*self.configs, *self._spare]:
+                like_it = self._written_like.setdefault(fingerprint(readable(config)), [])
+                like_it.append(config)
 
     def ask(self, n: int = 1) -> list[Pull]:
         """What the policy asks for, unless a batch has to wait; new arms get their configs."""
@@ -104,7 +107,10 @@ class SampledPolicy(Policy):
         changes = self._changes(arm, number)
         self._begun[arm] = Origin("random" if arm >= self._included else "included")
         if arm in self.written:
-            self._restore(arm, changes)
+            if self._as_it_goes:
+                self._restore_as_it_went(arm)
+            else:
+                self._restore(arm, changes)
             return
         self._propose()
         if changes and self._chosen:
@@ -118,9 +124,9 @@ class SampledPolicy(Policy):
 
     def _begin_batch(self, first: int) -> None:
         """Know what the sampler is to be asked. It is asked when an arm needs its answer."""
-        if self._question and len(self._given) < self._question.count:
-            self._propose()  # it may have proposed more than the last batch had arms for
         if not self._as_it_goes:
+            if self._question and len(self._given) < self._question.count:
+                self._propose()  # it may have proposed more than the last batch had arms for
             unused = [cast(dict[str, Any], one.config) for one in self._chosen]
             self._spare += [config for config in unused if not _is_among(config, self._outside)]
         self._question, self._given, self._chosen, self._outside = None, [], [], []
@@ -202,6 +208,26 @@ class SampledPolicy(Policy):
         """Whether an arm has got it, though it was not a spare one before."""
         return bool(self._foreign) and config_identity(config) in self._foreign
 
+    def _restore_as_it_went(self, arm: int) -> None:
+        """Give an arm the config that it has in the journal, where that says which are chosen."""
+        written = self.written[arm]
+        if getattr(written, "origin", Origin("random")).how != "chosen":
+            self._stay(arm)
+            if not _is_written(self.configs[arm], written):
+                raise DrawnOtherwise(arm, written)
+            return
+        found = recalled(self.space, written)
+        if found is None:  # or there are several, of which the sampler knows which it chose
+            self._propose()
+        for one in self._chosen[::-1]:
+            if _is_written(one.config, written):
+                found = cast(dict[str, Any], one.config)
+                break
+        if found is None:
+            raise DrawnOtherwise(arm, written)
+        self._outside.append(found)
+        self._give(arm, Chosen(found))
+
     def _restore(self, arm: int, changes: bool) -> None:
         """Give an arm the config that it has in the journal, with the values of the space."""
         written = self.written[arm]
@@ -213,10 +239,6 @@ class SampledPolicy(Policy):
         found = next((config for config in mine if _is_among(config, like_it)), None)
         if found is None:
             found = recalled(self.space, written)
-        if found is None and changes and self._as_it_goes:
-            self._propose()
-            same = [one.config for one in self._chosen if _is_written(one.config, written)]
-            found = next(iter(same), None)
         if found is None:
             raise DrawnOtherwise(arm, written)
         if found is not self.configs[arm]:

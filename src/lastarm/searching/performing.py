@@ -62,7 +62,7 @@ from lastarm.samplers import GaussianProcess, SampledPolicy, Sampler
 from lastarm.searching.front_door import search
 from lastarm.signals import Stop, stop_on_signals
 from lastarm.space import Space, domains, drawn, examples, is_listed, size
-from lastarm.space.drawn import Drawn
+from lastarm.space.drawn import Drawn, Replaceable
 from lastarm.space.spaces import SHUFFLED
 from lastarm.system.offspring import ThisProcess
 from lastarm.system.temporary import sweep
@@ -148,8 +148,7 @@ def perform(
         trainer=how,
         space=space,
         include=include,
-        # A sampler puts others in their place.
-        configs=cast(Drawn, list(configs)) if sampler else configs,
+        configs=Replaceable(configs) if sampler else configs,
         seed=seed,
         policy=unasked(policy),
         sampler=sampler,
@@ -178,7 +177,7 @@ class _Prepared:
     trainer: Trainer[Any]
     space: Space
     include: Sequence[Config]
-    configs: Drawn
+    configs: Drawn | Replaceable
     seed: int
     policy: Policy
     sampler: Sampler | None
@@ -277,7 +276,7 @@ def _begin(
             policy,
             prepared.sampler,
             prepared.space,
-            cast(list[dict[str, Any]], prepared.configs),
+            cast(Replaceable, prepared.configs),
             prepared.seed,
             prepared.include,
             {
@@ -488,24 +487,23 @@ def _within(policy: Policy, space: Space) -> Policy:
     if there is None:
         return policy
     if there <= SHUFFLED:  # the parts of a space may share configs
-        there = len(drawn(space, there, 0, fewer=True))
+        there = len(drawn(space, there, 0, fewer=True, when_asked=True))
     return unasked(policy, arms=min(there, cast(Budgeted, policy).arguments()["arms"]))
 
 
 def _configs_of(policy: Policy, space: Space, seed: int, include: Sequence[Config]) -> Drawn:
-    """The configs of all arms that there may be."""
+    """The configs of all arms that there may be; where there may be many, drawn as they begin."""
     if not grows(policy):
         return drawn(space, policy.arms, seed, include)
-    configs = drawn(space, max(policy.arms, AT_FIRST), seed, include, fewer=True)
+    most = max(policy.arms, AT_FIRST)
+    configs = drawn(space, most, seed, include, fewer=True, when_asked=True)
     return configs if len(configs) >= policy.arms else drawn(space, policy.arms, seed, include)
 
 
 def _draw_more(prepared: _Prepared, journal: Journal) -> None:
-    """Draw the configs of the arms that larger budgets of a journal have."""
+    """Have the configs of the arms that larger budgets of a journal have."""
     if grows(policy := prepared.policy):
-        most = policy.most_arms([*journal.budgets, policy.budget])
-        every = drawn(prepared.space, most, prepared.seed, prepared.include, fewer=True)
-        prepared.configs.extend(every[len(prepared.configs) :])
+        prepared.configs.grow(policy.most_arms([*journal.budgets, policy.budget]))
 
 
 def _tried(prepared: _Prepared, ledger: Ledger) -> Sequence[Config]:

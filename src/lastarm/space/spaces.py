@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
-from math import prod
+from math import inf, prod
 from numbers import Real
 from typing import Any
 
@@ -205,8 +205,12 @@ def drawn(
     include: Sequence[Mapping[str, Any]] = (),
     *,
     fewer: bool = False,
+    when_asked: bool = False,
 ) -> Drawn:
-    """What `draw` gives, in less memory; or `fewer`, if that is fine and there are no more."""
+    """What `draw` gives, in less memory; or `fewer`, if that is fine and there are no more.
+
+    With `when_asked`, a config is drawn when it is asked for, and more arms may follow.
+    """
     arms = whole_number("arms", arms, 1, "how many configs are drawn")
     seed = whole_number("seed", seed, 0, "what all randomness is derived from")
     read = read_space(space)
@@ -226,6 +230,11 @@ def drawn(
         rule = f"there are {len(first)} configs to include"
         way_out = f"Use at least {len(first)} arms, or include fewer configs"
         raise InvalidArgument.of("arms", arms, rule, way_out)
+    if when_asked:
+        configs = Drawn(first.values(), read.configs(seed, set(first)), _surely(read))
+        configs.grow(arms)
+        if fewer or len(configs) >= arms:
+            return configs
     configs = Drawn(first.values())
     most = len(first) + (arms if read.size is None else read.size)
     if fewer or arms <= most or most <= SHUFFLED:
@@ -235,6 +244,13 @@ def drawn(
         rule = f"the space has {most} config{'s' * (most > 1)}, and none is drawn twice"
         raise InvalidArgument.of("arms", arms, rule, f"Use at most {most}, or a wider space")
     return configs
+
+
+def _surely(read: AnyOf | Grid | Configs) -> float:
+    """How many configs there are at least."""
+    if read.size is None:
+        return inf
+    return read.size if len(read.parts) == 1 else 0  # mappings may share some
 
 
 def _require_inside(argument: str, config: Mapping[str, Any], parts: Sequence[Part]) -> None:
