@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 from xgboost.callback import LearningRateScheduler
 
 from lastarm import Integer, LogUniform, SuccessiveHalving, Uniform, search
+from lastarm.events import Event, Loss
 from lastarm.sklearn import HalvingSearch
 from lastarm.trainers.estimators import Estimator, Trained
 from lastarm.trainers.estimators.live import LIVE, Binned
+from tests.boosted_arms import KINDS, KillsAWorker, boosted
 from tests.refusals import refused
 
 TWO = make_classification(300, 8, n_informative=5, random_state=0)
@@ -511,3 +514,24 @@ def test_a_class_that_requires_an_argument_is_trained_by_fit() -> None:
     state = trainer.train(trainer.start({}, 0), 2)
     assert booster(state.model) not in LIVE
     assert state.model.name == "mine"
+
+
+@pytest.mark.parametrize("draws", [False, True], ids=["draws nothing", "draws"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_and_a_resume_do_not_change_the_answer(
+    tmp_path: Path, kind: str, draws: bool
+) -> None:
+    alone, kills = boosted(kind, draws=draws)(), KillsAWorker()
+    if draws:
+        found = boosted(kind, draws=True)(workers=2, on_event=kills)
+        assert (found.digest, kills.killed) == (alone.digest, True)
+
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Loss) and event.pull.upto == 9:  # of 3, 9 and 21
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        boosted(kind, draws=draws)(journal=tmp_path / "j.jsonl", on_event=interrupt)
+    resumed = boosted(kind, draws=draws)(journal=tmp_path / "j.jsonl")
+    assert resumed.digest == alone.digest
+    assert resumed.spent.repeated or not draws  # from zero, as its copies do not continue

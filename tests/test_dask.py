@@ -48,6 +48,7 @@ from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.testing.runners import Rooted as OnlyThere
 from lastarm.trainers import Config
+from tests.boosted_arms import KINDS, KillsAWorker, boosted
 from tests.refusals import refused, warned
 from tests.test_causes import raised_there
 from tests.test_raised import METHODS, failures
@@ -153,6 +154,16 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert found.spent.pulls <= len(notes.read_text()) <= found.spent.pulls + found.spent.repeated
     if journal:
         assert search(Slow(notes), LIMITS, **call).digest == serial.digest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_live_boosters_have_the_digest_of_serial_also_after_a_kill(
+    both: Client, kind: str
+) -> None:
+    for draws, kills in ((False, None), (True, KillsAWorker())):
+        found = boosted(kind, draws=draws)(runner=both, on_event=kills)
+        assert found.digest == boosted(kind, draws=draws)().digest
+        assert kills is None or kills.killed
 
 
 def test_a_frozen_worker_is_given_up_after_the_lease_and_its_thaw_changes_nothing(

@@ -58,6 +58,7 @@ from lastarm.errors import (
     OtherVersion,
     TrainerChanged,
 )
+from lastarm.testing import trainer_checks
 from lastarm.trainers.estimators import Estimator, Trained, final_step
 from lastarm.trainers.splits import Split, folds, split
 from tests.refusals import refused, warned
@@ -781,6 +782,20 @@ def test_a_solver_that_has_come_to_its_end_is_not_asked_again(
         anew.spent, train_seconds=0.0, loss_seconds=0.0
     )
     assert pickle.dumps(again.state) == pickle.dumps(anew.state)
+
+
+@pytest.mark.parametrize("name", ["LogisticRegression", "MLP by lbfgs", "HuberRegressor"])
+def test_a_solver_keeps_the_laws_of_trainers_before_and_after_its_end(name: str) -> None:
+    estimator, config = {
+        "LogisticRegression": (LogisticRegression(tol=0.01), {"C": 1e-2}),
+        "MLP by lbfgs": (MLPClassifier((3,), solver="lbfgs", tol=0.1), {"alpha": 1.0}),
+        "HuberRegressor": (HuberRegressor(), {"alpha": 100.0}),
+    }[name]
+    trainer = Estimator(estimator, X[:100, 20:30], y[:100])
+    for pulls, ended in ((1, False), (17, True)):
+        assert trainer.finished(trainer.train(trainer.start(config, 0), pulls)) == ended
+    for check in trainer_checks():
+        check(lambda: trainer, config)
 
 
 def test_a_journal_of_arms_that_were_continued_is_refused_by_name(

@@ -933,6 +933,61 @@ class WeighsNothing(Planted):
         return 0
 
 
+class Ends(Planted):
+    """An arm ends after three pulls. It says so, and obeys the laws."""
+
+    def start(self, config: Any, seed: int) -> Any:
+        return [*super().start(config, seed), 0]
+
+    def train(self, state: Any, pulls: int) -> Any:
+        for _ in range(pulls):
+            state[2] += 1
+            if state[2] <= 3:
+                state[0] += state[1].normal()
+        return state
+
+    def finished(self, state: Any) -> bool:
+        return bool(state[2] >= 3)
+
+
+class EndsTooSoon(Ends):
+    def finished(self, state: Any) -> bool:
+        return bool(state[2] >= 2)
+
+
+class ComesBack(Ends):
+    def train(self, state: Any, pulls: int) -> Any:
+        state = super().train(state, pulls)
+        if state[2] > 8:
+            state[0] += 1
+        return state
+
+
+class ChangesItsMind(Ends):
+    def finished(self, state: Any) -> bool:
+        return bool(3 <= state[2] < 8)
+
+
+class ForgetsThatItEnded(Ends):
+    def save(self, state: Any, path: Path) -> None:
+        path.write_bytes(pickle.dumps([*state[:2], 0]))
+
+    def load(self, path: Path) -> Any:
+        return pickle.loads(path.read_bytes())
+
+
+class EndsWhenAsked(Planted):
+    """Its arms end because they were asked, not at a level."""
+
+    def finished(self, state: Any) -> bool:
+        if len(state) == 2:
+            state.append("asked")
+        return True
+
+    def train(self, state: Any, pulls: int) -> Any:
+        return state if len(state) > 2 else super().train(state, pulls)
+
+
 def law(name: str) -> CheckTrainer:
     (found,) = [check for check in trainer_checks() if name in check.__name__]
     return found
@@ -942,6 +997,7 @@ def law(name: str) -> CheckTrainer:
 def test_the_trainers_that_are_spoilt_below_obey_the_laws(check: CheckTrainer) -> None:
     check(Planted, {})
     check(SavesOnlyToLook, {})
+    check(Ends, {})
 
 
 @pytest.mark.parametrize(
@@ -959,6 +1015,11 @@ def test_the_trainers_that_are_spoilt_below_obey_the_laws(check: CheckTrainer) -
         (RemembersItsArms, "saved"),
         (MayContinue, "says"),
         (WeighsNothing, "says"),
+        (EndsTooSoon, "finished"),
+        (ComesBack, "finished"),
+        (ChangesItsMind, "finished"),
+        (ForgetsThatItEnded, "finished"),
+        (EndsWhenAsked, "finished"),
     ],
 )
 def test_a_law_catches_the_trainer_that_breaks_it(make: Callable[[], Any], broken: str) -> None:

@@ -32,6 +32,7 @@ from lastarm.runners.remote import Kit
 from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting, Rooted
 from lastarm.trainers import Config
+from tests.boosted_arms import KINDS, KillsAWorker, boosted
 from tests.eventually import eventually
 from tests.refusals import refused, warned
 from tests.test_causes import raised_there
@@ -107,6 +108,14 @@ def test_killed_workers_cost_no_more_than_their_pulls(tmp_path: Path, journalled
     if journalled:
         losses = [event for event in read(tmp_path / "j.jsonl") if isinstance(event, Loss)]
         assert all(loss.saved for loss in losses)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_live_boosters_have_the_digest_of_serial_also_after_a_kill(kind: str) -> None:
+    for draws, kills in ((False, None), (True, KillsAWorker())):
+        found = boosted(kind, draws=draws)(runner=TWO, on_event=kills)
+        assert found.digest == boosted(kind, draws=draws)().digest
+        assert kills is None or kills.killed
 
 
 def test_a_frozen_worker_is_given_up_and_changes_nothing_when_it_thaws(tmp_path: Path) -> None:

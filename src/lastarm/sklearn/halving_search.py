@@ -53,6 +53,7 @@ from lastarm.searching.performing import choose_as_begun, usual_sampler
 from lastarm.sklearn.batched_sgd_support import batched_sgd_or_reason
 from lastarm.sklearn.cv_results import FoldByFold, cv_results
 from lastarm.space import Configs, Space, draw, drawn, examples, is_listed, recalled, size
+from lastarm.space.spaces import read_space
 from lastarm.trainers import Config, Trainer, arm_seed
 from lastarm.trainers.estimators import Estimator
 from lastarm.trainers.estimators.boosting import STOPPING_ROUNDS
@@ -664,11 +665,12 @@ def searched(
         [] for _ in range(0 if grows(chosen.policy) else chosen.policy.arms)
     ]
     configs: dict[int, Config] = {}
+    read = read_space(space)  # once, not for each arm
 
     def note(event: Event) -> None:
         match event:
             case Pull(arm, config=config) if config is not None:
-                configs[arm] = recalled(space, readable(dict(config))) or config
+                configs[arm] = recalled(read, readable(dict(config))) or config
                 told.extend([] for _ in range(len(told), arm + 1))
             case Failure(retried=False) if error_score == "raise":
                 _raise_again(trainer, configs[event.pull.arm], seed, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
 from math import inf, prod
 from numbers import Real
@@ -159,6 +160,18 @@ class Configs:
         """The configs, without those that were `seen`."""
         return (dict(config) for config in self.parts if config_identity(config) not in seen)
 
+    def recalled(self, written: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The configs that are written like this in a journal."""
+        return [dict(self.parts[i]) for i in self._by_writing.get(fingerprint(written), ())]
+
+    @cached_property
+    def _by_writing(self) -> dict[str, list[int]]:
+        """Which configs are written alike: looking at all of them for each arm takes long."""
+        alike: dict[str, list[int]] = {}
+        for i, config in enumerate(self.parts):
+            alike.setdefault(fingerprint(readable(config)), []).append(i)
+        return alike
+
 
 Space = Mapping[str, Any] | Sequence[Mapping[str, Any]] | AnyOf | Grid | Configs
 """What may vary: a dict of names and domains, a list of such dicts, a `Grid`, or `Configs`."""
@@ -312,8 +325,7 @@ def recalled(space: Space, written: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     read, found = read_space(space), []
     if isinstance(read, Configs):
-        same = fingerprint(written)
-        found = [dict(config) for config in read.parts if fingerprint(readable(config)) == same]
+        found = read.recalled(written)
     else:
         for part in read.parts:
             values = {name: part[name].recalled(written.get(name)) for name in part}

@@ -16,6 +16,8 @@ MakeTrainer = Callable[[], Trainer[Any]]
 CheckTrainer = Callable[[MakeTrainer, Config], None]
 
 SPLITS = ((1, 1), (1, 2), (3, 1), (2, 5))
+LEVELS = (1, 2, 4, 7)
+UNTIL_FINISHED = (1, 2, 3, 5, 9, 17)
 
 
 def trainer_checks(
@@ -27,6 +29,9 @@ def trainer_checks(
     :param relative: how much two losses may differ, as a share of each other.
     :param saves: whether states must outlive their process. Use False for a trainer whose states
         cannot be pickled.
+
+    An arm gets at most 17 pulls. Where the trainer has `finished`, use a config whose arm is
+    finished before that, or the law about it sees nothing.
 
     >>> from lastarm import RecordedCurves
     >>> for check in trainer_checks():
@@ -122,9 +127,52 @@ def trainer_checks(
         check_a_level_is_that_of_one_go_if_it_restarts,
         check_looking_changes_nothing,
         check_the_same_seed_gives_the_same_losses,
+        law_of_finished(seed, same, saves=saves),
         check_what_it_says_of_a_state_can_be_used,
         *([check_a_saved_state_goes_on_as_if_it_had_not_been_saved] if saves else []),
     ]
+
+
+def law_of_finished(
+    seed: int, same: Callable[[float, float], bool], *, saves: bool
+) -> CheckTrainer:
+    """The law that an arm stays as it is from where its trainer says that it is finished.
+
+    - `seed`: that of the arm.
+    - `same`: whether two losses are the same.
+    - `saves`: whether states must outlive their process.
+    """
+
+    def check_what_is_finished_does_not_change(make: MakeTrainer, config: Config) -> None:
+        trainer: Any = make()
+        if not hasattr(trainer, "finished"):
+            return
+        state, before, end = trainer.start(config, seed), 0, None
+        for level in UNTIL_FINISHED:
+            state, before = trainer.train(state, level - before), level
+            says, found = trainer.finished(state), _loss(trainer, state)
+            if saves and continues(trainer, state):
+                later, copy = _saved_and_loaded(trainer, state, make)
+                assert later.finished(copy) == says, (
+                    f"after {level} pulls `finished` is {says}, but if the state is saved and "
+                    f"loaded, it is {not says}"
+                )
+            if end:
+                at, loss = end
+                assert says, f"it says that the arm is finished after {at}, but not after {level}"
+                assert same(loss, found), (
+                    f"it says that the arm is finished after {at} pulls, where the loss is "
+                    f"{loss}, but after {level} pulls it is {found}"
+                )
+            elif says:
+                end = level, found
+        unasked = _loss(trainer, trainer.train(trainer.start(config, seed), before))
+        assert same(unasked, found), (
+            f"the loss after {before} pulls is {unasked}, but {found} if it was asked before "
+            "whether the arm is finished"
+        )
+
+    return check_what_is_finished_does_not_change
 
 
 def check_what_it_says_of_a_state_can_be_used(make: MakeTrainer, config: Config) -> None:
@@ -149,7 +197,7 @@ def _levels_and_one_go(
 ) -> dict[int, tuple[float, float]]:
     """Level → the loss of an arm that came there level by level, and that of a new one."""
     losses, state, before = {}, trainer.start(config, seed), 0
-    for level in (1, 2, 4, 7):
+    for level in LEVELS:
         state, before = trainer.train(state, level - before), level
         whole = trainer.train(trainer.start(config, seed), level)
         losses[level] = _loss(trainer, state), _loss(trainer, whole)
