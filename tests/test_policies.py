@@ -27,6 +27,7 @@ from lastarm.policies import (
     PricedHalving,
     TimedHalving,
 )
+from lastarm.policies.named import takes
 from lastarm.policies.plan import MOST_OBSERVATIONS
 from lastarm.policy import Algorithm, NoHealthyArm, added_later, describe, fresh
 from tests.refusals import refused
@@ -230,6 +231,14 @@ def test_a_number_that_cannot_be_compared_is_refused_by_name(argument: str) -> N
     with pytest.raises(InvalidArgument) as refusal:  # and not by an error of `decimal`
         TimedHalving(**{"arms": 4, "budget": 100, "max_pulls": 9, argument: Decimal("sNaN")})  # type: ignore[arg-type]
     assert refusal.value.argument == argument
+
+
+@pytest.mark.parametrize("policy", [one for one in POLICIES.values() if takes(one.name, "eta")])
+def test_an_array_is_refused_as_eta(policy: Any) -> None:
+    numbers = {"arms": 4, "budget": 100, "max_pulls": 9}
+    known = {name: number for name, number in numbers.items() if takes(policy.name, name)}
+    with refused("eta"):
+        policy(**known, eta=np.array([1, 2]))
 
 
 @pytest.mark.parametrize("bad", [1, 0, -2, 1.5, "2"])

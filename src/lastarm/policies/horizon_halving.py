@@ -143,7 +143,7 @@ class HorizonHalving(InRounds):
     restarts: bool = added_later(False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.eta != CHOSEN:
+        if not (isinstance(self.eta, str) and self.eta == CHOSEN):
             meaning = "the part of a rung that is kept, as 1/eta"
             self.eta = plain_fraction(rational("eta", self.eta, 1, meaning, more=True))
         super().__post_init__()
