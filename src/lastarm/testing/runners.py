@@ -16,11 +16,18 @@ import numpy as np
 
 from lastarm.events import Event, Failure, Loss, Pull, Told
 from lastarm.journal import read
-from lastarm.policies import ASHA, SuccessiveHalving, SuccessiveRejects, UniformAllocation
+from lastarm.policies import (
+    ASHA,
+    Brackets,
+    SuccessiveHalving,
+    SuccessiveRejects,
+    UniformAllocation,
+)
 from lastarm.result import Result
 from lastarm.runners import Arms, MakeRunner, Runner, Serial
+from lastarm.samplers import GaussianProcess
 from lastarm.searching import search
-from lastarm.space import Configs
+from lastarm.space import Configs, Uniform
 from lastarm.testing.policies import FINITE
 from lastarm.trainers import Config, Trainer
 
@@ -237,6 +244,9 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
     def check_a_trainer_that_restarts_is_booked_by_its_levels(make: MakeRunner) -> None:
         _booked_by_levels(make, retries)
 
+    def check_arms_that_are_chosen_as_it_goes_are_those_of_serial(make: MakeRunner) -> None:
+        _chosen_as_it_goes(make, retries)
+
     return [
         check_the_answer_is_that_of_serial,
         check_seeds_and_states_are_those_of_serial,
@@ -246,7 +256,40 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
         check_a_search_that_was_cut_short_goes_on,
         check_a_failed_attempt_is_tried_again_and_counted,
         check_a_trainer_that_restarts_is_booked_by_its_levels,
+        check_arms_that_are_chosen_as_it_goes_are_those_of_serial,
     ]
+
+
+def _chosen_as_it_goes(make: MakeRunner, retries: int) -> None:
+    """Choose arms by what became of others: left in the middle, and gone on with more budget."""
+
+    def found(
+        folder: str, by: MakeRunner, budget: int, on_event: Callable[[Event], None] | None = None
+    ) -> Result:
+        return search(
+            Drifting(),
+            {"limit": Uniform(-1, 1), "drawn": Uniform(0, 1)},
+            policy=Brackets(budget=budget, max_pulls=9, at_once=2),
+            sampler=GaussianProcess(),
+            runner=by,
+            journal=Path(folder, "search.jsonl"),
+            retries=retries,
+            seed=1,
+            on_event=on_event,
+        )
+
+    prefix = "lastarm-"
+    with TemporaryDirectory(prefix=prefix) as one, TemporaryDirectory(prefix=prefix) as other:
+        with suppress(CutShort):
+            found(one, make, 86, _after(75, _leave))  # among the first arms that are chosen
+        found(other, Serial, 86)
+        ours, theirs = found(one, make, 130), found(other, Serial, 130)
+        begun = [event for event in read(Path(one, "search.jsonl")) if isinstance(event, Pull)]
+    assert ours.digest == theirs.digest
+    assert ours.test_loss == theirs.test_loss
+    assert list(ours.configs) == list(theirs.configs)
+    assert ours.complete
+    assert any(pull.origin and pull.origin.how == "chosen" for pull in begun)
 
 
 def _booked_by_levels(make: MakeRunner, retries: int) -> None:
