@@ -8,6 +8,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from lastarm.policies import POLICIES
 
 ROOT = Path(__file__).parent.parent
@@ -129,6 +131,7 @@ def test_nobody_asks_whether_a_policy_is_this_or_that_one() -> None:
 PACKAGES = ("catboost", "dask", "distributed", "lightgbm", "ray", "sklearn", "xgboost")
 # Python's own: methods of named tuples, which are public, and the way out of a forked child.
 PYTHONS = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+BY_NAME = {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr"}
 
 
 def is_private(name: str) -> bool:
@@ -143,9 +146,8 @@ def imported(tree: ast.Module) -> Iterator[str]:
                 yield from (name.name for name in names)
             case ast.ImportFrom(str() as module, names, 0):
                 yield from (f"{module}.{name.name}" for name in names)
-            case ast.Call(func, [ast.Constant(str() as module), *_]):
-                if "import_module" in ast.unparse(func):
-                    yield module
+            case ast.Constant(str() as module) if re.fullmatch(r"\w+(\.\w+)+", module):
+                yield module  # as `import_module`, `__import__` and others take it
 
 
 def attributes(tree: ast.Module) -> Iterator[str]:
@@ -156,9 +158,21 @@ def attributes(tree: ast.Module) -> Iterator[str]:
                 continue
             case ast.Attribute(_, name):
                 yield name
-            case ast.Call(
-                ast.Name("getattr" | "hasattr" | "setattr"), [_, ast.Constant(str() as name), *_]
-            ):
+            case ast.Call(ast.Name(function), [*_, ast.Constant(str() as name)]) | ast.Call(
+                ast.Name(function), [_, ast.Constant(str() as name), _]
+            ) if function in BY_NAME:
+                yield name
+            case ast.Subscript(ast.Call(ast.Name("vars")), ast.Constant(str() as name)):
+                yield name
+            case ast.Subscript(ast.Attribute(_, "__dict__"), ast.Constant(str() as name)):
+                yield name
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """The texts in a file that are names, by which attributes can be had as well."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(str() as name) if name.isidentifier():
                 yield name
 
 
@@ -183,11 +197,15 @@ def defined(tree: ast.Module) -> Iterator[str]:
 
 def listed(tree: ast.Module) -> set[str]:
     """The names that a compat file says it uses of another package, though they are not public."""
-    for node in tree.body:
-        match node:
-            case ast.Assign([ast.Name("PRIVATE")], value):
-                return set(ast.literal_eval(value))
+    for node in filter(is_list, tree.body):
+        assert isinstance(node, ast.Assign)
+        return set(ast.literal_eval(node.value))
     return set()
+
+
+def is_list(node: ast.stmt) -> bool:
+    """Whether it is the statement in which a compat file lists these names."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PRIVATE"
 
 
 def fenced() -> dict[Path, ast.Module]:
@@ -210,6 +228,27 @@ def test_private_names_of_other_packages_are_imported_in_compat_files_only() -> 
     assert not found
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import sklearn._hidden",
+        "from sklearn import _hidden",
+        "importlib.import_module('sklearn._hidden')",
+        "__import__('sklearn._hidden')",
+        "model._hidden",
+        "getattr(model, '_hidden', None)",
+        "operator.attrgetter; attrgetter('_hidden')",
+        "vars(model)['_hidden'] = 1",
+        "model.__dict__['_hidden']",
+        "model.fit(_hidden=1)",
+    ],
+)
+def test_a_private_name_is_found_in_any_form(planted: str) -> None:
+    tree = ast.parse(planted)
+    used = [*imported(tree), *attributes(tree), *keywords(tree)]
+    assert "_hidden" in {part for name in used for part in name.split(".")}
+
+
 def test_what_compat_files_list_is_used_in_no_other_file() -> None:
     names = {name for tree in fenced().values() for name in listed(tree)}
     used = {path: names.intersection(attributes(tree)) for path, tree in others().items()}
@@ -224,8 +263,9 @@ def test_private_names_that_are_not_ours_are_used_in_compat_files_only() -> None
 
 
 def test_a_compat_file_lists_just_what_it_uses() -> None:
-    for path, tree in fenced().items():
+    for path, whole in fenced().items():
+        names, tree = listed(whole), ast.Module([n for n in whole.body if not is_list(n)], [])
         parts = {part for name in imported(tree) for part in name.split(".")}
-        used = {*attributes(tree), *keywords(tree), *parts}
+        used = {*attributes(tree), *keywords(tree), *texts(tree), *parts}
         ours = {*defined(tree), *PYTHONS}
-        assert {name for name in used if is_private(name)} - ours <= listed(tree) <= used, path
+        assert {name for name in used if is_private(name)} - ours <= names <= used, path

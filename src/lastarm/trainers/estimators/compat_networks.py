@@ -19,6 +19,7 @@ from lastarm.trainers.estimators.family import Lesson
 
 PRIVATE = (
     "_fit",
+    "_label_binarizer",
     "_no_improvement_count",
     "_optimizer",
     "_random_state",
