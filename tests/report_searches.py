@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from lastarm import Result, SuccessiveHalving, search
-from lastarm.events import Closed, Event, Failure, Loss, Opened, Pull, Work
+from lastarm.events import (
+    Beginning,
+    Closed,
+    Event,
+    Failure,
+    Loss,
+    Opened,
+    Origin,
+    Pull,
+    Work,
+)
 from lastarm.journal import Journal
 from lastarm.policies import POLICIES
 from lastarm.policy import Policy, describe
@@ -134,6 +144,31 @@ ODD: dict[str, list[Event]] = {
         Closed(99, 1, nan),
     ],
 }
+
+
+def chosen_events(metric: str = "accuracy") -> list[Event]:
+    """A search that chose some of its arms, said what it expected of them, and maximizes."""
+    header = Opened(
+        0,
+        {"name": "brackets", "budget": 60, "max_pulls": 9, "sampler": "GaussianProcess()"},
+        {"x": {"uniform": [0, 1]}},
+        {},
+        metric={"name": metric, "maximize": True},
+    )
+    arms = {
+        0: (Origin("included"), {1: -0.5, 3: -0.6, 9: -0.7}),
+        1: (Origin("random"), {1: -0.4, 3: -0.5, 9: -0.65}),
+        2: (Origin("chosen", -0.8, 0.05), {1: -0.6, 3: -0.7, 9: -0.75}),
+        3: (Origin("chosen", -0.9, 0.01), {1: -0.5, 3: -0.65, 9: -0.7}),
+        4: (Origin("chosen", -0.9, 0.02), {1: -0.3}),
+        5: (Origin("chosen"), {1: nan}),
+    }
+    events: list[Event] = [header]
+    for arm, (origin, curve) in arms.items():
+        for level, loss in curve.items():
+            config = Beginning({"x": arm / 10}, origin) if level == 1 else None
+            events += [Pull(arm, level, config), Loss(Pull(arm, level), loss)]
+    return [*events, Closed(2, 9)]
 
 
 def hostile_events(strings: Iterable[str]) -> list[Event]:

@@ -45,6 +45,7 @@ from tests.refusals import refused
 from tests.report_searches import (
     HOSTILE,
     ODD,
+    chosen_events,
     contents_of,
     events_of,
     figures,
@@ -666,3 +667,37 @@ def test_a_report_that_cannot_be_written_names_its_file_and_leaves_nothing(tmp_p
     with refused("output", tmp_path / ("a" * 300)):
         page_of(tmp_path / ("a" * 300), [])
     assert not list(tmp_path.iterdir())
+
+
+def test_it_tells_which_arms_were_chosen_what_was_expected_of_them_and_what_came() -> None:
+    page = contents_of(chosen_events())
+    choosing = page["choosing"]
+    assert choosing["level"] == 9
+    points = {point["arm"]: point for point in choosing["points"]}
+    assert [points[arm]["how"] for arm in range(6)] == [
+        "included",
+        "random",
+        *["chosen"] * 4,
+    ]
+    assert {name: points[2][name] for name in ("mean", "low", "high", "loss")} == pytest.approx(
+        {"mean": 0.8, "low": 0.75, "high": 0.85, "loss": 0.75}
+    )
+    assert (points[0]["loss"], "mean" in points[0]) == (0.7, False)
+    assert (points[4]["at"], points[4]["last"], "loss" in points[4]) == (1, 0.3, False)
+    assert points[5].keys() == {"arm", "order", "how"}, "it diverged, and nothing was expected"
+    every, medians, near = map(figures, choosing["words"])
+    assert every == [6, 4, 1, 1]  # arms, chosen, random, included
+    assert " 1 was drawn" in choosing["words"][0]
+    assert medians == [9, 2, 0.725, 1, 0.65]
+    assert near[:3] == [2, 1, 2]  # arms, how many of them within that many deviations
+    stories = {arm["arm"]: arm["story"] for arm in page["arms"]}
+    assert any(figures(sentence)[:3] == [9, 0.8, 0.05] for sentence in stories[2])
+    origins = {arm["arm"]: arm["origin"] for arm in page["arms"]}
+    assert origins[2]["expected"] == pytest.approx(0.8)
+    assert origins[1] == {"how": "random", "expected": None, "said": ""}
+
+
+def test_without_a_sampler_it_says_nothing_of_choosing() -> None:
+    page = contents_of(events_of(made("brackets", 16, 200)))
+    assert page["choosing"] is None
+    assert all(arm["origin"] is None for arm in page["arms"])

@@ -21,6 +21,7 @@ from tests.forged import TOLD, forge
 from tests.report_searches import (
     HOSTILE,
     ODD,
+    chosen_events,
     contents_of,
     events_of,
     hostile_events,
@@ -561,3 +562,15 @@ def test_what_is_absurd_can_be_opened(open_page: Open, tmp_path: Path, name: str
     assert marks(page, "curves-chart", "symbol") > 0
     page.locator("#arms-table tbody button").first.click()
     assert page.locator("#story-text p").count() > 0
+
+
+def test_it_shows_how_arms_were_chosen(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(page_of(tmp_path / "chosen.html", chosen_events()))
+    assert page.locator("#choosing").is_visible()
+    assert page.locator("#choosing-words p").count() == 3
+    expected = page.locator("#choosing-chart .mark-rule.role-mark line")
+    came = page.locator("#choosing-chart .mark-symbol.role-mark path")
+    assert (expected.count(), came.count()) == (3, 5), "what came, and a last look"
+    assert page.locator("#parallel").is_hidden(), "there is one setting"
+    plain = open_page(page_of(tmp_path / "plain.html", events_of(made("brackets", 9, 60))))
+    assert plain.locator("#choosing").is_hidden()

@@ -147,12 +147,13 @@ function parallelChart() {
   });
 }
 
-// What the model expected of each arm that it chose, and what came of all arms that went all the way.
+// What the model expected of each arm that it chose, and what came of it; faintly, of those that came less far.
 function choosingChart() {
   const { points, level, axis: scale } = told.choosing;
   const tip = (one) => [`arm ${one.arm}, ${one.how}`,
     ...(one.mean === undefined ? [] : [`expected ${number(one.mean)} ± ${number(Number((one.high - one.mean).toPrecision(2)))}`]),
-    ...(one.loss === undefined ? [] : [`came to ${number(one.loss)}`])].join("\n");
+    ...(one.loss === undefined ? [] : [`came to ${number(one.loss)}`]),
+    ...(one.last === undefined ? [] : [`${number(one.last)} after ${number(one.at)} pulls`])].join("\n");
   const values = points.map((one) => ({ ...one, tip: tip(one) }));
   const y = (field) => ({ field, type: "quantitative", scale: scaled(scale), axis: ticks(scale, 5),
     title: `${told.metric.name} after ${number(level)} pulls` });
@@ -167,6 +168,10 @@ function choosingChart() {
         mark: { type: "rule", color: "var(--bar)", clip: true, cursor: "pointer" },
         encoding: { y: y("low"), y2: { field: "high" }, opacity: { condition: { test: isPicked, value: 1 }, value: 0.7 },
           size: { condition: { test: isPicked, value: 4 }, value: 2 }, ...look } },
+      { data: { values: values.filter(({ last }) => last !== undefined) },
+        mark: { type: "point", clip: true, cursor: "pointer", filled: true, color: "var(--soft)" },
+        encoding: { y: y("last"), ...look, opacity: { condition: { test: isPicked, value: 1 }, value: 0.4 },
+          size: { condition: { test: isPicked, value: 60 }, value: 12 } } },
       { data: { values: came }, mark: { type: "point", clip: true, cursor: "pointer", filled: false, strokeWidth: 1.5 },
         encoding: { y: y("loss"), ...look,
           stroke: { condition: { test: `datum.arm === ${won}`, value: "var(--accent)" },

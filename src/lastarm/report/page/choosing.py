@@ -80,7 +80,7 @@ class Choosing:
         if mean is None:
             return [f"{WAYS[how]}."]
         label, at = self.metric.label, counted(self.level, "pull")
-        said = f"{WAYS[how]}: it expected a {label} of {self._expected(arm)} after {at}."
+        said = f"{WAYS[how]}: the expected {label} after {at} was {self._expected(arm)}."
         if arm in self.came:
             said += f" It came to {self.metric.figure(self.came[arm])}."
         return [said]
@@ -102,6 +102,8 @@ class Choosing:
                 point |= {"mean": value(mean), "low": ends[0], "high": ends[1]}
             if arm in self.came:
                 point |= {"loss": value(self.came[arm])}
+            elif curve := [at for at in self.result.curves.get(arm, []) if isfinite(at[1])]:
+                point |= {"at": curve[-1][0], "last": value(curve[-1][1])}
             points.append(point)
         seen = [point[name] for point in points for name in ("loss", "mean") if name in point]
         return {
@@ -115,13 +117,15 @@ class Choosing:
         arms = {
             how: [arm for arm, origin in self.origins.items() if origin.how == how] for how in WAYS
         }
-        said = [
-            f"Of {counted(len(self.origins), 'arm')}, {len(arms['chosen']):,} were chosen by the "
-            f"sampler, from what was known when their batch began, and {len(arms['random']):,} "
-            "were drawn at random."
+        ways = [
+            f"{_were(len(arms['chosen']))} chosen by the sampler, from what was known when their "
+            "batch began",
+            f"{_were(len(arms['random']))} drawn at random",
         ]
         if arms["included"]:
-            said[0] = said[0][:-1] + f"; {len(arms['included']):,} were given by the user."
+            ways.append(f"{_were(len(arms['included']))} given by the user")
+        every = counted(len(self.origins), "arm")
+        said = [f"Of {every}, {', '.join(ways[:-1])}, and {ways[-1]}."]
         both = [
             [self.came[a] for a in arms[how] if a in self.came] for how in ("chosen", "random")
         ]
@@ -136,12 +140,16 @@ class Choosing:
         if expected:
             near = sum(self._came_near(arm) for arm in expected)
             said.append(
-                f"Of {counted(len(expected), 'arm')} of which a {self.metric.label} was expected "
-                f"and that came there, {near} came within {SURE} deviations of it. (Only the best "
-                "arms of a batch come there, so that most are a little better than expected.)"
+                f"Of {counted(len(expected), 'arm')} with an expected {self.metric.label} that "
+                f"came there, {near:,} came within {SURE} deviations of it. (Only the best arms "
+                "of a batch come there, so that most are a little better than expected.)"
             )
         return said
 
     def _came_near(self, arm: int) -> bool:
         _, mean, deviation = self.origins[arm]
         return abs(self.came[arm] - (mean or 0.0)) <= SURE * (deviation or 0.0)
+
+
+def _were(arms: int) -> str:
+    return f"{arms:,} {'was' if arms == 1 else 'were'}"
