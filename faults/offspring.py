@@ -109,9 +109,12 @@ class Started:
     def end(self, *, may_leave: bool = False) -> tuple[int, list[str], str]:
         """Wait for it; its exit code, what it has printed, and what it has complained of.
 
-        No process is left that it has started.
+        It does not end if it says nothing more: engines take long on a busy machine. No process is
+        left that it has started.
         """
-        came_true(lambda: self._process.poll() is not None, HANGS)
+        heard = -1
+        while heard < (heard := self._said.stat().st_size):
+            came_true(lambda: self._process.poll() is not None, HANGS)
         code = self._process.poll()
         self._process.kill()
         self._process.wait()
