@@ -30,6 +30,7 @@ from lastarm import (
     Uniform,
     search,
 )
+from lastarm.cli.replay import CurveTable
 from lastarm.errors import OtherSearch, OtherVersion
 from lastarm.events import Failure, Opened
 from lastarm.journal import Journal, read
@@ -417,3 +418,13 @@ def test_another_number_at_once_is_another_search(tmp_path: Path) -> None:
     chosen(journal=path)
     with pytest.raises(OtherSearch, match="at_once"):
         chosen(journal=path, policy=Brackets(budget=BUDGET, max_pulls=MOST, at_once=2))
+
+
+def test_in_a_replay_the_order_of_the_file_does_not_say_which_rows_begin(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("\n".join(f"{64 - row},{64 - row}" for row in range(64)))
+    table = CurveTable(str(tmp_path / "t.csv"), None, seed=0)
+    played = table.play(Brackets(arms=64, budget=12, max_pulls=2))
+    begun = {played.rows[arm]: curve[-1][1] for arm, curve in played.result.curves.items()}
+    assert begun == {row: 64 - row for row in begun}
+    assert len(begun) < 20
+    assert max(begun) > 40, "the first rows are the worst"

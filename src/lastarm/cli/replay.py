@@ -17,6 +17,7 @@ from lastarm.errors import AllArmsFailed, BudgetTooSmall, InvalidArgument
 from lastarm.events import Event, Loss, Pull, Told
 from lastarm.policies import POLICIES
 from lastarm.policies.named import takes
+from lastarm.policies.parts.as_many import grows
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policy import Rounds
 from lastarm.result import Result
@@ -177,7 +178,7 @@ class CurveTable:
         prices = (a_pull, a_look) if policy.measures else None
         rows = self.rows
         in_rounds = isinstance(policy, Rounds)
-        if not in_rounds:  # it begins arms one by one, so the file's order must not matter
+        if not in_rounds or grows(policy):  # it begins arms in order; that of the file is chance
             rows = np.random.default_rng(self.seed).permutation(rows).tolist()
         group = 1 if not in_rounds or self.curves.seconds_per_pull else GROUP
         reached: dict[int, int] = {}

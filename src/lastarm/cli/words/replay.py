@@ -29,10 +29,10 @@ def replay() -> None:
 
     FILE is a table of losses: an .npz file with `losses[arm, step]`, or a .csv file with one row
     for each arm (a header is allowed). A step is a pull; past the last step a loss stays as it
-    is. The arm in the answer is the row of the file, counted from 0. (asha begins rows in an order
-    drawn by --seed, and hyperband draws them, so that the file's order does not matter.)
-    timed-halving is told that a pull takes one second and a look no time; with --compare, a look
-    takes as long as --look-cost pulls.
+    is. The arm in the answer is the row of the file, counted from 0. (asha and brackets begin rows
+    in an order drawn by --seed, and hyperband draws them, so that the file's order does not
+    matter.) timed-halving is told that a pull takes one second and a look no time; with --compare,
+    a look takes as long as --look-cost pulls.
 
     With --journal, run the same command again to resume a search that was killed or stopped.
 
