@@ -104,11 +104,12 @@ def _trees(
     """Grow a live booster. One that is not live is resumed, or grown again if it draws."""
     engine = _engine(library)
     if not (done and engine.booster(model) in LIVE):
-        if not (_lives(library, model, lesson.params) and _can_be_shared(lesson)):
+        given = _settings(model)
+        if not (_lives(library, model, lesson.params, given) and _can_be_shared(lesson)):
             _trees_by_fit(library, model, lesson, done, upto, random)
             return
         random.of(0)
-        draws = _draws(model)
+        draws = _draws(model, given)
         if done and not draws:
             engine.resume(model, lesson, (upto - done) * lesson.steps)
             done = upto
@@ -125,7 +126,7 @@ def _trees_by_fit(
     """By `fit`, which continues from the booster that there is."""
     # Each call looks at all rows anew, so that few calls are better; but a booster that draws rows
     # or features begins with its first numbers in each, so that then every pull has its own.
-    pulls = range(done, upto) if _draws(model) else [done]
+    pulls = range(done, upto) if _draws(model, _settings(model)) else [done]
     for pull in pulls:
         random.of(pull)
         model.set_params(n_estimators=lesson.steps * ((upto - done) // len(pulls)))
@@ -147,9 +148,11 @@ def _engine(library: Library) -> Engine:
     return cast(Engine, importlib.import_module(f"lastarm.trainers.estimators.live_{package}"))
 
 
-def _lives(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
-    """Whether a model with these settings and parameters of `fit` can be a live booster."""
-    given, fit = _settings(model), type(model).fit
+def _lives(
+    library: Library, model: Any, params: Mapping[str, Any], given: Mapping[str, Any]
+) -> bool:
+    """Whether a model can be a live booster, with parameters of `fit` and the settings given."""
+    fit = type(model).fit
     return (
         fit.__module__.partition(".")[0] == library.base.partition(".")[0]
         and fit.__qualname__.partition(".")[0] in library.kinds
@@ -197,16 +200,16 @@ def _can_be_shared(lesson: Lesson) -> bool:
 
 def _settings(model: Any) -> dict[str, Any]:
     """The settings that it is trained with."""
-    given: dict[str, Any] = model.get_params(deep=False)
-    return given | _not_stopping(model, {}).settings
+    given: dict[str, Any] = model.get_params(deep=False)  # takes longer than a small tree
+    return given | _without_stopping(given)
 
 
-def _draws(model: Any, tuned: Collection[str] = ()) -> bool:
+def _draws(model: Any, given: Mapping[str, Any], tuned: Collection[str] = ()) -> bool:
     """Whether it may draw anything at random: a parameter may unless it is known not to.
 
     `tuned` are the names of those that have other values in other arms.
     """
-    given, usual = _settings(model), _usual(model)
+    usual = _usual(model)
     # LightGBM draws rows only if it is told how often.
     never = given.get("subsample_freq") == 0 and "subsample_freq" not in tuned
     return any(
@@ -247,11 +250,11 @@ def _trained_otherwise_before(
 ) -> bool:
     """Version 0.1 drew anew in every pull, and binned the rows of each arm by its own seed."""
     given = _settings(model)
-    if not _known(model).issuperset(tuned) or not _lives(library, model, params):
+    if not _known(model).issuperset(tuned) or not _lives(library, model, params, given):
         return False
     for_bins = [given[name] for name in SAMPLES_FOR_BINS if name in given]
     return (
-        _draws(model, tuned)
+        _draws(model, given, tuned)
         or any(rows > most for most in for_bins)
         or not {*SAMPLES_FOR_BINS}.isdisjoint(tuned)
     )
@@ -261,13 +264,14 @@ def _described(
     library: Library, model: Any, params: Mapping[str, Any], shape: tuple[int, int] | None
 ) -> dict[str, Any]:
     """What a live booster does that `fit` would not, or not on every machine."""
-    lives = _lives(library, model, params)
+    lives = _lives(library, model, params, _settings(model))
     return _engine(library).described(model, shape) if lives else {}
 
 
 def _continues(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     """Whether a saved copy can be trained further: what is drawn next is not saved."""
-    return not (_lives(library, model, params) and _draws(model))
+    given = _settings(model)
+    return not (_lives(library, model, params, given) and _draws(model, given))
 
 
 def _end_training(library: Library, model: Any) -> None:
@@ -279,13 +283,19 @@ def _end_training(library: Library, model: Any) -> None:
 
 def _not_stopping(model: Any, params: Mapping[str, Any]) -> NotStopping:
     """Without rounds of early stopping, and without callbacks that stop."""
-    given = model.get_params(deep=False)
+    if any(map(_stops, params.get("callbacks") or ())):
+        params = {**params, "callbacks": _others(params["callbacks"])}
+    given = {name: getattr(model, name, None) for name in (*STOPPING_ROUNDS, "callbacks")}
+    given |= getattr(model, "kwargs", None) or {}  # where XGBoost has what it does not know
+    return NotStopping(_without_stopping(given), params)
+
+
+def _without_stopping(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in place of those by which a model would stop early."""
     settings: dict[str, Any] = {name: None for name in STOPPING_ROUNDS if given.get(name)}
     if any(map(_stops, given.get("callbacks") or ())):  # XGBoost has them among its settings
         settings["callbacks"] = _others(given["callbacks"])
-    if any(map(_stops, params.get("callbacks") or ())):
-        params = {**params, "callbacks": _others(params["callbacks"])}
-    return NotStopping(settings, params)
+    return settings
 
 
 def _stops(callback: Any) -> bool:
