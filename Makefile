@@ -107,9 +107,13 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 
 # How good the configs are that searches find, against peers: benchmarks/arena/README.md. Stopped, it goes on.
 # make arena SURROGATES=FOLDER CURVES=FOLDER DATA=FOLDER plays all of it; ARENA="--seeds 3 --most 50", a part.
-arena: .venv-bench/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONWARNINGS=ignore PYTHONPATH=benchmarks .venv-bench/bin/python -m arena \
-	  $(if $(SURROGATES),--surrogates $(SURROGATES)) $(if $(CURVES),--curves $(CURVES)) $(if $(DATA),--data $(DATA)) $(ARENA)
+# DEHB plays first, in an environment of its own.
+arena: .venv-bench/.installed .venv-dehb/.installed
+	$(call play_arena,.venv-dehb) --apart
+	$(call play_arena,.venv-bench)
+
+play_arena = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONWARNINGS=ignore PYTHONPATH=benchmarks $(1)/bin/python -m arena \
+  $(if $(SURROGATES),--surrogates $(SURROGATES)) $(if $(CURVES),--curves $(CURVES)) $(if $(DATA),--data $(DATA)) $(ARENA)
 
 # Every fault, tried in full where the code has changed since: up to three hours on two cores, in parts of at most 30
 # minutes. Writes docs/faults.md after each part; stopped, it goes on.
@@ -142,6 +146,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
+	touch $@
+
+# DEHB does not run with NumPy 2, and other peers do not run without it.
+.venv-dehb/.installed: pyproject.toml benchmarks/requirements-dehb.txt
+	$(PYTHON) -m venv .venv-dehb
+	.venv-dehb/bin/python -m pip --disable-pip-version-check install --quiet -e '.[plot]' -r benchmarks/requirements-dehb.txt
 	touch $@
 
 .venv-frameworks/.installed: pyproject.toml examples/requirements.txt

@@ -19,10 +19,13 @@ def _loaded(file: str, function: str, desk: Desk) -> Config | None:
     return found
 
 
-def _peer(name: str, where: str, packages: str, until: int = 200, seeds: int = 1000) -> Contender:
+def _peer(
+    name: str, where: str, packages: str, until: int = 200, seeds: int = 1000, apart: bool = False
+) -> Contender:
     file, _, function = where.partition(".")
     play = partial(_loaded, file, function)
-    return Contender(name, play, until=until, seeds=seeds, packages=tuple(packages.split()))
+    those = tuple(packages.split())
+    return Contender(name, play, until=until, seeds=seeds, packages=those, apart=apart)
 
 
 def _ours(name: str, play: Play, until: int = 200, seeds: int = 1000) -> Contender:
@@ -52,7 +55,7 @@ ENTERED = [
         "Optuna: GP, Hyperband pruner", "optunas.gaussian_process_hyperband", "optuna torch", 20, 1
     ),
     _peer("SMAC3: multi-fidelity", "smacs.multi_fidelity", "smac ConfigSpace", SLOW, 3),
-    _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace"),
+    _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace", apart=True),
     _peer("Syne Tune: BOHB", "syne_tunes.bohb", "syne-tune", SLOW, 3),
     _peer("NePS: GP", "nepses.bayesian_optimization", "neural-pipeline-search torch", SLOW, 1),
 ]
