@@ -72,6 +72,17 @@ def test_plan_of_halving(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.parametrize(("budget", "guarantees"), [(160, False), (161, True)])
+def test_a_rank_that_is_not_covered_means_that_nothing_is_guaranteed(
+    capsys: pytest.CaptureFixture[str], budget: int, guarantees: bool
+) -> None:
+    assert run("plan", "--arms", 10, "--budget", budget) == 0
+    printed = capsys.readouterr().out
+    assert ("not covered" in printed) != guarantees
+    assert ("Theorem 1 then guarantees\nnothing" in printed) != guarantees
+    assert ("more than 160." in printed) != guarantees
+
+
 def test_plan_foresees_the_time_on_workers(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--arms", 16, "--budget", 256, "--seconds-per-pull", 3)
     times = {

@@ -112,6 +112,23 @@ def test_what_a_sure_policy_has_left_goes_to_the_arm_that_it_found(name: str) ->
     assert pulls[0] > 2500
 
 
+@pytest.mark.parametrize("name", ["successive-elimination", "lucb", "lil-ucb"])
+def test_what_rounding_leaves_goes_to_no_arm(name: str) -> None:
+    """With 65 pulls successive elimination does what uniform allocation does."""
+    pulls = {}
+    for of in (name, "uniform"):
+        policy, made = InThePaper(arms=10, budget=65, of=of), dict[int, int]()
+        while asked := policy.ask(10):
+            for pull in asked:
+                made[pull.arm] = pull.upto
+                policy.tell(Loss(pull, 0.5 + 0.001 * pull.arm))
+        pulls[of] = made
+    if name == "successive-elimination":
+        assert pulls[name] == pulls["uniform"] == dict.fromkeys(range(10), 6)
+    else:
+        assert sum(pulls[name].values()) == 64 + (name == "lil-ucb")  # LUCB's pulls come in pairs
+
+
 def test_recommended_is_the_lowest_latest_loss_even_of_an_arm_that_was_dropped() -> None:
     policy = InThePaper(arms=4, budget=64, of="successive-halving")
     while asked := policy.ask(4):
@@ -348,3 +365,7 @@ def test_the_command_of_a_part_can_be_typed() -> None:
     settings = Settings(Path("x"), trials=4, data="folder/uci-protein.npz", seed=3)
     expected = "lastarm reproduce ridge --data uci-protein.npz --trials 4 --seed 3"
     assert command("ridge", settings) == expected
+    at_once = Settings(Path("x"), trials=4, workers=2)
+    assert command("svm", at_once) == "lastarm reproduce svm --trials 4 --workers 2"
+    assert command("subsets", at_once) == "lastarm reproduce subsets --trials 4"
+    assert command("table1", at_once) == "lastarm reproduce table1"

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall
-from lastarm.papers.jamieson2015.theorems import Instance, least_enough
+from lastarm.papers.jamieson2015.theorems import ENVELOPES, Adversary, Instance, least_enough
 from lastarm.policies import Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import ceil_log
@@ -224,6 +225,20 @@ def test_example_2_follows_from_example_1_and_as_printed_does_not(n: int) -> Non
     assert halving / uniform == pytest.approx(4 * ceil_log(n, 2) / n)
     other = uniform_budget_of_example_2(n, sigma, delta, as_printed=True)
     assert printed / other == pytest.approx(halving / uniform), "the ratio stands"
+
+
+@pytest.mark.parametrize("n", [4, 16, 64, 256, 1024])
+def test_example_2s_budget_of_uniform_allocation_is_enough_but_not_needed(n: int) -> None:
+    needed = uniform_budget(Adversary(n, ENVELOPES["σ·log(nt/δ)/t"](n)).settling)
+    enough = uniform_budget_of_example_2(n, sigma=1.0, delta=0.05)
+    assert 1.49 <= enough / needed <= 1.71
+    assert "needs" not in (uniform_budget_of_example_2.__doc__ or "").split("\n")[0]
+
+
+def test_r_k_of_the_theory_page_is_the_level_of_rung_k_everywhere() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "theory.md").read_text()
+    assert "R_k = r_0 + … + r_k" in page
+    assert "R_{k+1}" not in page
 
 
 def test_hoeffdings_envelope_as_printed_promises_next_to_nothing() -> None:

@@ -17,7 +17,7 @@ from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
 from lastarm.texts import counted
-from lastarm.theory import tolerated_settling
+from lastarm.theory import halving_budget, tolerated_settling
 from lastarm.theory.forecast import forecast
 
 
@@ -86,6 +86,12 @@ def plan(
             if rank in (2, 3, len(settling) + 1) or rank.bit_count() == 1:
                 table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
         display.console.print(table)
+        if min(settling.values()) <= 1:
+            display.say(
+                "A rank is not covered if its losses would have to settle before their first "
+                "pull: Theorem 1 then guarantees\nnothing. It needs a budget of more than "
+                f"{halving_budget([1] * (chosen.arms - 1)):,}."
+            )
 
 
 def _brackets(chosen: Budgeted, brackets: list[dict[str, Any]]) -> Any:

@@ -103,11 +103,17 @@ def verdict(whole: bool, *, in_part: bool = False) -> Holds:
     return "yes" if whole else "in part" if in_part else "no"
 
 
+PARALLEL = ("ridge", "svm", "completion")  # parts that have trials and can run several at a time
+REPEATED = (*PARALLEL, "subsets")  # parts that have trials
+
+
 def command(name: str, settings: Settings) -> str:
-    """The command that runs a part with these settings."""
+    """The command that runs a part with these settings, without those that it does not use."""
+    several = settings.workers > 1 and name in PARALLEL  # the seconds depend on it
     options = {
         "--data": settings.data and shlex.quote(Path(settings.data).name),
-        "--trials": settings.trials,
+        "--trials": settings.trials if name in REPEATED else None,
+        "--workers": settings.workers if several else None,
         "--seed": settings.seed or None,
     }
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
