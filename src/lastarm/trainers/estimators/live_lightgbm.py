@@ -142,11 +142,13 @@ def size(model: Any) -> int:
     live = model.booster_
     binned = LIVE[live]
     rows, columns = binned.train.num_data(), binned.train.num_feature()
-    bins = sum(binned.train.feature_num_bin(i) for i in range(columns))
+    binned.bins = binned.bins or sum(map(binned.train.feature_num_bin, range(columns)))
     of_val = binned.judged.rows.num_data() if binned.judged else 0
     scores = live.num_model_per_iteration() * (rows + of_val)
     indices = rows * 20 + (rows * columns if "force_row_wise" in live.params else 0)
-    return int(16 * scores + indices + model.num_leaves * (16 * bins + 100 * live.num_trees()))
+    return int(
+        16 * scores + indices + model.num_leaves * (16 * binned.bins + 100 * live.num_trees())
+    )
 
 
 def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
