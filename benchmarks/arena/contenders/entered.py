@@ -49,7 +49,7 @@ ENTERED = [
     _ours("brackets, Forest", lastarms.brackets_forest, until=50, seeds=3),
     Contender(CHOSEN, lastarms.brackets_chosen, True),
     _peer("Optuna: TPE", "optunas.tpe", "optuna"),
-    _peer("Optuna: TPE, Hyperband pruner", "optunas.tpe_hyperband", "optuna"),
+    _peer("Optuna: TPE, Hyperband pruner", "optunas.tpe_hyperband", "optuna", SLOW),
     _peer("Optuna: GP", "optunas.gaussian_process", "optuna torch", SLOW, 3),
     _peer(
         "Optuna: GP, Hyperband pruner", "optunas.gaussian_process_hyperband", "optuna torch", 20, 1
