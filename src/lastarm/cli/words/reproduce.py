@@ -17,6 +17,7 @@ PARTS = {
     "table1": ["table1.table1"],
     "theorems": [
         "theorems.budgets_needed",
+        "tightness.rung_by_rung",
         "theorems.adversary_at_work",
         "theorems.doubling_trick",
     ],
