@@ -86,7 +86,7 @@ def test_every_part_writes_its_table_its_words_and_its_figures(
     out: Path, reproduced: dict[str, Part]
 ) -> None:
     written = (out / "README.md").read_text()
-    assert "| claim | paper | ours | data | holds? |" in written
+    assert "| claim | paper | ours | axis | data | other choices | holds? |" in written
     made = {key: part.command for key, part in reproduced.items()}
     assert made == {key: f"lastarm reproduce {words}" for key, words in COMMANDS.items()}
     for key, part in reproduced.items():

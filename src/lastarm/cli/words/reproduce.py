@@ -33,6 +33,11 @@ PARTS = {
 )
 @click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
 @click.option(
+    "--again",
+    is_flag=True,
+    help="Run nothing: judge and draw ridge, svm or completion from the rows in OUT.",
+)
+@click.option(
     "--data",
     metavar="PATH",
     help="Data to use instead of the built-in: a file (.npz with X and y, .csv, ratings), or "
@@ -66,5 +71,6 @@ def reproduce() -> None:
     all         all of these, on built-in data
 
     Numbers are written to OUT as CSV, figures as PNG and SVG, and the result of each claim to the
-    page OUT/README.md. Searches have journals: the same command continues where it was stopped.
+    page OUT/README.md. With --again, the rules for claims are applied to the numbers in OUT.
+    Searches have journals: the same command continues where it was stopped.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with this mark)
