@@ -11,7 +11,7 @@ from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policy import Algorithm, NoHealthyArm, added_later, ranking
 
-RUNGS = 3  # of a bracket: with more, it takes longer until the next arms can be chosen
+RUNGS = 4  # of a bracket: with more, it takes longer until the next arms can be chosen
 MOST_BRACKETS = 128  # with a larger budget they are wider: to choose arms takes time too
 
 
@@ -19,20 +19,23 @@ MOST_BRACKETS = 128  # with a larger budget they are wider: to choose arms takes
 class Brackets(AsMany):
     """Halving in small brackets, one after another, until the budget is spent.
 
-    Each bracket begins with a few new arms. With R = `max_pulls` and eta = 3, nine arms are
-    brought to R/9, the best three of them to R/3, and the best of these to R. What is learnt from
-    a bracket can decide which arms the next one has: a sampler chooses them when it begins.
+    Each bracket begins with new arms. With R = `max_pulls` and eta = 3, 27 arms are brought to
+    R/27, the best nine of them to R/9, the best three of these to R/3, and the best one to R. What
+    is learnt from a bracket can decide which arms the next one has: a sampler chooses them when it
+    begins.
 
     >>> print(Brackets(budget=162, max_pulls=27).plan())
     rung    arms  pulls each  brought to  pulls in all
-       1      13           3           3            39
-       2       4           6           9            63
-       3       1          18          27            81
-       4      13           3           3           120
-       5       4           6           9           144
-       6       1          18          27           162
+       1      27           1           1            27
+       2       9           2           3            45
+       3       3           6           9            63
+       4       1          18          27            81
+       5      27           1           1           108
+       6       9           2           3           126
+       7       3           6           9           144
+       8       1          18          27           162
 
-    A bracket takes about 2⅓ full trainings. The budget is divided evenly among as many brackets
+    A bracket takes about three full trainings. The budget is divided evenly among as many brackets
     as fit into it, and each has as many arms as its share allows for. So a budget below that of
     one bracket has a smaller one. What is left over in the end brings the most promising arms that
     were dropped further: those at the highest level first, and of these the lowest loss.
@@ -59,7 +62,7 @@ class Brackets(AsMany):
     - `at_once`: how many times as wide a bracket is.
     - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
-    Source: ours; the brackets are those of Li et al. (JMLR 2018), cut to three rungs.
+    Source: ours; the brackets are those of Li et al. (JMLR 2018), cut to four rungs.
     """
 
     name: ClassVar[str] = "brackets"
@@ -98,9 +101,9 @@ class Brackets(AsMany):
         return self._levels(self._highest(budget))[0]
 
     def _levels(self, highest: int) -> tuple[int, ...]:
-        """Of a bracket: at most three, of which each is eta times the one before."""
+        """Of a bracket: at most four, of which each is about eta times the one before."""
         s = min(RUNGS - 1, floor_log(highest, self.eta))
-        return tuple(highest // self.eta ** (s - i) for i in range(s + 1))
+        return tuple(-(-highest // self.eta ** (s - i)) for i in range(s + 1))
 
     def _cost(self, arms: int, levels: tuple[int, ...]) -> int:
         """What a bracket costs if no arm fails."""
