@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from lightgbm import Booster, Dataset, LGBMModel, train
+from lightgbm import Booster, Dataset, LGBMClassifier, LGBMModel, train
 from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_sample_weight
 
@@ -88,7 +88,19 @@ def judged(model: Any, X: Any) -> Any:
         binned.judged = Judged(X, rows.set_reference(binned.train))
     if not any(rows is binned.judged.rows for rows in live.valid_sets):
         live.add_valid(binned.judged.rows, "VAL")
-    return answering(model, _Answering, binned.judged)
+    by_classes = type(model).predict is LGBMClassifier.predict
+    first = _LikeliestClasses if by_classes else object
+    return answering(model, _Answering, binned.judged, first=first)
+
+
+class _LikeliestClasses:
+    """Predicts classes as LightGBM does, without the checks of its encoder of labels."""
+
+    def predict(self: Any, X: Any, *more: Any, **others: Any) -> Any:
+        """Those with the largest probabilities, if nothing else is asked for."""
+        if X is not self.judged.X or any((*more, *others.values())):
+            return super().predict(X, *more, **others)  # type: ignore[misc]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
 class _Answering(LGBMModel):
@@ -238,7 +250,9 @@ def _rows(model: Any, lesson: Lesson, params: dict[str, Any]) -> Any:
     """The rows with the labels and weights that `fit` gives them. They are not binned yet."""
     label, weights = lesson.y, lesson.params.get("sample_weight")
     if is_classifier(model):
-        label = np.unique(label, return_inverse=True)[1]
+        if "LightGBM labels" not in lesson.kept:
+            lesson.kept["LightGBM labels"] = np.unique(label, return_inverse=True)[1]
+        label = lesson.kept["LightGBM labels"]
     if model.class_weight is not None:
         of_classes = compute_sample_weight(model.class_weight, lesson.y)
         weights = of_classes if weights is None else np.multiply(weights, of_classes)
