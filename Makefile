@@ -41,9 +41,15 @@ test: lint browser
 check: lint
 	$(BIN)/python -m pytest --numprocesses 2 tests/test_laws.py tests/test_rooms.py tests/test_import.py
 
+# A version whose build for processors is at hand: any other may bring gigabytes for graphics cards. What pip is given may
+# also be a file, or have --index-url, with the address of an index that has such builds.
+TORCH := torch==2.13.0
+
 # What needs a package that the core is not tested with, in environments of its own.
 frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
-	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py tests/test_loggers.py
+	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py \
+	  tests/test_loggers.py tests/test_torch.py
+	.venv-frameworks/bin/python -m pytest src/lastarm/torch
 	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py
 
 # With the newest versions of everything: what has changed in other packages is seen here, on purpose.
@@ -107,9 +113,13 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 
 # How good the configs are that searches find, against peers: benchmarks/arena/README.md. Stopped, it goes on.
 # make arena SURROGATES=FOLDER CURVES=FOLDER DATA=FOLDER plays all of it; ARENA="--seeds 3 --most 50", a part.
-arena: .venv-bench/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONWARNINGS=ignore PYTHONPATH=benchmarks .venv-bench/bin/python -m arena \
-	  $(if $(SURROGATES),--surrogates $(SURROGATES)) $(if $(CURVES),--curves $(CURVES)) $(if $(DATA),--data $(DATA)) $(ARENA)
+# DEHB plays first, in an environment of its own.
+arena: .venv-bench/.installed .venv-dehb/.installed
+	$(call play_arena,.venv-dehb) --apart
+	$(call play_arena,.venv-bench)
+
+play_arena = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONWARNINGS=ignore PYTHONPATH=benchmarks $(1)/bin/python -m arena \
+  $(if $(SURROGATES),--surrogates $(SURROGATES)) $(if $(CURVES),--curves $(CURVES)) $(if $(DATA),--data $(DATA)) $(ARENA)
 
 # Every fault, tried in full where the code has changed since: up to three hours on two cores, in parts of at most 30
 # minutes. Writes docs/faults.md after each part; stopped, it goes on.
@@ -144,9 +154,17 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
 	touch $@
 
+# DEHB does not run with NumPy 2, and other peers do not run without it.
+.venv-dehb/.installed: pyproject.toml benchmarks/requirements-dehb.txt
+	$(PYTHON) -m venv .venv-dehb
+	.venv-dehb/bin/python -m pip --disable-pip-version-check install --quiet -e '.[plot]' -r benchmarks/requirements-dehb.txt
+	touch $@
+
 .venv-frameworks/.installed: pyproject.toml examples/requirements.txt
 	$(PYTHON) -m venv .venv-frameworks
-	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet -e . -r examples/requirements.txt
+	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet -e '.[torch,lightning,transformers,keras]' \
+	  -r examples/requirements.txt
 	touch $@
 
 # Dask-ML does not run with today's Dask.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 DASK_ML = Path(".venv-dask-ml/bin/python")  # it does not run with today's Dask
+DEHB = Path(".venv-dehb/bin/python")  # it does not run with today's NumPy
 
 Cell = float | str | tuple[float, float]
 """A number, a word, or a number and half of its interval."""
@@ -31,11 +32,14 @@ class Record:
 
     def beside_dask_ml(self) -> bool:
         """Whether Dask-ML is there to be measured; what it runs with is written down too."""
-        packages = ["dask-ml", "distributed", "scikit-learn", "numpy"]
+        return self.beside(DASK_ML, ["dask-ml", "distributed", "scikit-learn", "numpy"])
+
+    def beside(self, python: Path, packages: list[str]) -> bool:
+        """Whether another environment is there; its versions of these are written down too."""
         ask = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
-        if not DASK_ML.exists():
+        if not python.exists():
             return False
-        said = subprocess.run([DASK_ML, "-c", ask, *packages], check=True, stdout=subprocess.PIPE)
+        said = subprocess.run([python, "-c", ask, *packages], check=True, stdout=subprocess.PIPE)
         pairs = zip(packages, said.stdout.decode().split(), strict=True)
         self._about += f"; apart: {', '.join(map(' '.join, pairs))}"
         return True

@@ -127,6 +127,16 @@ def test_no_contender_spends_more_than_there_is(contender: Contender) -> None:
     assert [look[:4] for look in again.looks] == [look[:4] for look in desk.looks]
 
 
+@pytest.mark.parametrize("contender", ENTERED, ids=lambda one: one.name)
+def test_a_contender_is_installed_in_one_environment(contender: Contender) -> None:
+    if contender.packages:
+        here, elsewhere = "requirements.txt", "requirements-dehb.txt"
+        if contender.apart:
+            here, elsewhere = elsewhere, here
+        assert f"\n{contender.packages[0]}" in (BENCHMARKS / here).read_text()
+        assert f"\n{contender.packages[0]}" not in (BENCHMARKS / elsewhere).read_text()
+
+
 def test_one_search_that_is_cut_is_what_a_search_for_each_budget_would_be() -> None:
     cut = played(Bowl(), Contender("random", random_search), 0, most=50)
     each = played(Bowl(), Contender("random", random_search, knows_budget=True), 0, most=50)

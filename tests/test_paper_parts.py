@@ -13,7 +13,7 @@ import pytest
 
 from lastarm import Configs, RecordedCurves, search
 from lastarm.cli import main
-from lastarm.papers.jamieson2015 import examples, figures, page, table1, theorems
+from lastarm.papers.jamieson2015 import examples, figures, page, table1, theorems, tightness
 from lastarm.papers.jamieson2015.data import classification_table
 from lastarm.papers.jamieson2015.examples import LinearSVM, SubsetRegression
 from lastarm.papers.jamieson2015.page import Part, Settings
@@ -74,6 +74,7 @@ COMMANDS = {
     "completion-low-rank-stand-in": "completion --trials 2 --quick",
     "table1": "table1 --quick",
     "theorem1-and-2": "theorems --quick",
+    "theorem1-sharper": "theorems --quick",
     "theorem3": "theorems --quick",
     "doubling": "theorems --quick",
     "subsets": "subsets --trials 2 --quick",
@@ -85,7 +86,7 @@ def test_every_part_writes_its_table_its_words_and_its_figures(
     out: Path, reproduced: dict[str, Part]
 ) -> None:
     written = (out / "README.md").read_text()
-    assert "| claim | paper | ours | data | holds? |" in written
+    assert "| claim | paper | ours | axis | data | other choices | holds? |" in written
     made = {key: part.command for key, part in reproduced.items()}
     assert made == {key: f"lastarm reproduce {words}" for key, words in COMMANDS.items()}
     for key, part in reproduced.items():
@@ -162,6 +163,17 @@ def test_theorems_1_to_3_hold_as_the_tables_say(out: Path, reproduced: dict[str,
     )
     for key in ("theorem1-and-2", "theorem3"):
         assert {claim.holds for claim in reproduced[key].claims} == {"yes"}
+
+
+def test_the_sharper_budget_is_enough_and_tight_where_half_are_close(
+    out: Path, reproduced: dict[str, Part]
+) -> None:
+    rows = rows_of(out, "theorem1-sharper")
+    for row in rows:
+        wrong, sharper, bound = (int(row[key]) for key in ("last_wrong", "by_rung", "theorem_1"))
+        assert wrong < sharper < bound
+        assert wrong == sharper - 1 or row["family"] != tightness.HALF
+    assert {claim.holds for claim in reproduced["theorem1-sharper"].claims} == {"yes"}
 
 
 def test_a_grid_of_budgets_has_both_ends() -> None:

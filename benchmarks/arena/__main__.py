@@ -43,6 +43,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--again", action="store_true", help="forget what these have played.")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes.")
     parser.add_argument("--tasks", nargs="+", help="only these, by a part of their name.")
+    parser.add_argument(
+        "--apart",
+        action="store_true",
+        help="only those who need another environment, and no page; this has to be run there.",
+    )
     parser.add_argument("--list", action="store_true", help="say what is missing, and end.")
     given = parser.parse_args(arguments)
 
@@ -56,7 +61,9 @@ def main(arguments: list[str] | None = None) -> None:
         for family, problems in families(free_of_noise(folders)).items()
         if not given.families or family in given.families
     }
-    contenders = [one for one in ENTERED if asked(one.name, given.contenders)]
+    contenders = [
+        one for one in ENTERED if one.apart == given.apart and asked(one.name, given.contenders)
+    ]
     if given.again:
         for family in chosen:
             tidy(file_of(arena, family), [one.name for one in contenders])
@@ -79,7 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
     for family, problems in chosen.items():
         tidy(file_of(arena, family))
         scales(problems, arena)
-    write_page(arena)
+    if not given.apart:
+        write_page(arena)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from arena.results import BUDGETS, Played, known
 from arena.scales import Scale, stored
 from lastarm.report.figures.drawing import Figure, draw, house, legend, log
 from lastarm.report.figures.palette import Look
-from record import Cell, Record
+from record import DEHB, Cell, Record
 
 ENOUGH = 8  # tasks; with fewer, an interval is over seeds
 
@@ -190,8 +190,14 @@ def write_page(arena: Path) -> None:
         if played := [one for one in known(file) if one.problem.removesuffix(NOISY) in scale]:
             families.append(Family(file.stem.replace("-", " "), played, scale))
             used |= {one.contender for one in played}
-    packages = [package for one in ENTERED if one.name in used for package in one.packages]
-    record = Record("arena", "make arena", ["lastarm", "numpy", *dict.fromkeys(packages)])
+    playing = [one for one in ENTERED if one.name in used]
+    beside, apart = (
+        list(dict.fromkeys(name for one in playing if one.apart == away for name in one.packages))
+        for away in (False, True)
+    )
+    record = Record("arena", "make arena", ["lastarm", "numpy", *beside])
+    if apart:
+        record.beside(DEHB, [*apart, "numpy"])
     record.note("![Regret against budget](arena.png)")
     for family in families:
         title = f"{family.name}, {len(family.tasks)} tasks"

@@ -24,6 +24,7 @@ class Contender:
     - `until`: the largest budget that it plays, in full trainings.
     - `seeds`: how many seeds it plays at most.
     - `packages`: what it is measured with.
+    - `apart`: whether these cannot be installed beside those of the others.
     """
 
     name: str
@@ -32,3 +33,4 @@ class Contender:
     until: int = 200
     seeds: int = 1000
     packages: tuple[str, ...] = ()
+    apart: bool = False

@@ -8,7 +8,7 @@ from typing import Any
 from dehb import DEHB
 from loguru import logger
 
-from arena.contenders.smacs import config_space
+from arena.contenders.config_spaces import config_space
 from arena.desk import Desk
 
 

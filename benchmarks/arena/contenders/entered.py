@@ -19,10 +19,13 @@ def _loaded(file: str, function: str, desk: Desk) -> Config | None:
     return found
 
 
-def _peer(name: str, where: str, packages: str, until: int = 200, seeds: int = 1000) -> Contender:
+def _peer(
+    name: str, where: str, packages: str, until: int = 200, seeds: int = 1000, apart: bool = False
+) -> Contender:
     file, _, function = where.partition(".")
     play = partial(_loaded, file, function)
-    return Contender(name, play, until=until, seeds=seeds, packages=tuple(packages.split()))
+    those = tuple(packages.split())
+    return Contender(name, play, until=until, seeds=seeds, packages=those, apart=apart)
 
 
 def _ours(name: str, play: Play, until: int = 200, seeds: int = 1000) -> Contender:
@@ -46,13 +49,13 @@ ENTERED = [
     _ours("brackets, Forest", lastarms.brackets_forest, until=50, seeds=3),
     Contender(CHOSEN, lastarms.brackets_chosen, True),
     _peer("Optuna: TPE", "optunas.tpe", "optuna"),
-    _peer("Optuna: TPE, Hyperband pruner", "optunas.tpe_hyperband", "optuna"),
+    _peer("Optuna: TPE, Hyperband pruner", "optunas.tpe_hyperband", "optuna", SLOW),
     _peer("Optuna: GP", "optunas.gaussian_process", "optuna torch", SLOW, 3),
     _peer(
         "Optuna: GP, Hyperband pruner", "optunas.gaussian_process_hyperband", "optuna torch", 20, 1
     ),
     _peer("SMAC3: multi-fidelity", "smacs.multi_fidelity", "smac ConfigSpace", SLOW, 3),
-    _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace"),
+    _peer("DEHB", "dehbs.dehb", "dehb ConfigSpace", apart=True),
     _peer("Syne Tune: BOHB", "syne_tunes.bohb", "syne-tune", SLOW, 3),
     _peer("NePS: GP", "nepses.bayesian_optimization", "neural-pipeline-search torch", SLOW, 1),
 ]

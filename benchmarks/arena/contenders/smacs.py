@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from typing import Any
 
-from ConfigSpace import Categorical, ConfigurationSpace, Float
-from ConfigSpace import Integer as Whole
 from smac import MultiFidelityFacade, Scenario
 from smac.runhistory.dataclasses import TrialValue
 
+from arena.contenders.config_spaces import config_space
 from arena.desk import Desk
-from lastarm.space.domains import Choice, Domain, Integer, LogUniform
 
 TRIALS = 2000  # of which it draws at most a quarter at random before it models
-
-
-def config_space(space: Mapping[str, Domain], seed: int) -> Any:
-    """A space as ConfigSpace has it."""
-    found = ConfigurationSpace(seed=seed)
-    for name, domain in space.items():
-        if isinstance(domain, Integer):
-            found.add(Whole(name, (domain.low, domain.high), log=domain.log))
-        elif isinstance(domain, Choice):
-            found.add(Categorical(name, list(domain.options)))
-        else:
-            low, high = (getattr(domain, end) for end in ("low", "high"))
-            found.add(Float(name, (low, high), log=isinstance(domain, LogUniform)))
-    return found
 
 
 def multi_fidelity(desk: Desk) -> None:

@@ -17,6 +17,7 @@ PARTS = {
     "table1": ["table1.table1"],
     "theorems": [
         "theorems.budgets_needed",
+        "tightness.rung_by_rung",
         "theorems.adversary_at_work",
         "theorems.doubling_trick",
     ],
@@ -31,6 +32,11 @@ PARTS = {
     help="How often ridge, svm, completion and subsets are repeated. [default: as in the paper]",
 )
 @click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Run nothing: judge and draw ridge, svm or completion from the rows in OUT.",
+)
 @click.option(
     "--data",
     metavar="PATH",
@@ -65,5 +71,6 @@ def reproduce() -> None:
     all         all of these, on built-in data
 
     Numbers are written to OUT as CSV, figures as PNG and SVG, and the result of each claim to the
-    page OUT/README.md. Searches have journals: the same command continues where it was stopped.
+    page OUT/README.md. With --again, the rules for claims are applied to the numbers in OUT.
+    Searches have journals: the same command continues where it was stopped.
     """  # noqa: D301 (click keeps the lines of a paragraph that begins with this mark)

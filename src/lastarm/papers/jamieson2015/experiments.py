@@ -62,9 +62,11 @@ class InThePaper(InRounds):
     It recommends J_t = argmin ℓ_{θ,T_θ}, the arm whose latest loss is the lowest (§4.1), even if
     that arm was dropped. And the general algorithm runs until it is stopped from outside (figure
     2): a policy that ends when it is sure gives the rest of its budget to the arm that it found.
+    What rounding leaves, less than a pull for each arm, stays unspent, as with the other policies.
     """
 
     name: ClassVar[str] = "in-the-paper"
+    version: ClassVar[int] = 2  # version 1 gave what rounding left to an arm, too
     adaptive: ClassVar[bool] = True
     of: str = "successive-halving"
     seed: int = 0
@@ -76,7 +78,7 @@ class InThePaper(InRounds):
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level)
-        if left and policy.ends_when_sure:
+        if policy.ends_when_sure and left >= self.arms:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._healthy())[0]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lastarm.papers.jamieson2015.intervals import SECONDS, Sample
 from lastarm.papers.jamieson2015.page import Part, Settings, write
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
@@ -24,50 +25,40 @@ Curve = Sequence[tuple[int, float]]
 Rows = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class PolicyLine:
+class PolicyLine(NamedTuple):
     """A policy over all trials, a point a budget."""
 
     budgets: Array
     seconds: Array  # the mean over trials
-    mean: Array  # of the test error, as are the quartiles
-    low: Array
+    mean: Array  # of the test error
+    low: Array  # its interval, nan if there are too few trials
     high: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> PolicyLine:
-        """The rows of one policy by budget; where a trial diverged, the line has a gap.
-
-        >>> row = {"budget": "8", "train_seconds": "1.5", "loss_seconds": "0.5"}
-        >>> line = PolicyLine.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
-        >>> line.mean, line.low, line.seconds
-        (array([0.5]), array([0.375]), array([2.]))
-        """
-        at: dict[int, list[tuple[float, float]]] = defaultdict(list)
-        for row in rows:
-            seconds = float(row["train_seconds"]) + float(row["loss_seconds"])
-            at[int(row["budget"])].append((seconds, float(row["test_loss"])))
-        points = []
-        for budget, trials in sorted(at.items()):
-            times, errors = np.array(trials).T
-            whole = np.isfinite(errors).all()
-            quartiles = np.percentile(errors, [25, 75]) if whole else (nan, nan)
-            points.append((budget, times.mean(), errors.mean() if whole else nan, *quartiles))
-        return cls(*np.array(points, dtype=float).T)
+    def of(cls, sample: Sample, policy: str) -> PolicyLine:
+        """The line of one policy; where a trial diverged, it has a gap."""
+        costs, errors = sample.curves(policy, SECONDS)
+        errors = np.where(np.isfinite(errors), errors, nan)
+        low = high = np.full(errors.shape[1], nan)
+        points = [sample.known(column, column) for column in errors.T]
+        if points[0].settles:
+            bands = [(nan, nan) if np.isnan(of.low).any() else of.interval for of in points]
+            low, high = np.array(bands).T
+        return cls(np.array(sample.budgets(policy), float), costs[0], errors[0], low, high)
 
 
 def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
-    """Test error against iterations and against seconds: the mean over trials, and quartiles.
+    """Test error against iterations and against seconds: the mean over trials, and its interval.
 
     `unit` says what an iteration is. If a policy's rows end before those of others, its end is
     marked.
     """
-    of: dict[str, list[Mapping[str, Any]]] = {policy: [] for policy in LOOKS}
-    for row in rows:
-        of.setdefault(row["policy"], []).append(row)
-    lines = {policy: PolicyLine.of(its) for policy, its in of.items() if its}
+    sample = Sample(rows)
+    known = [policy for policy in LOOKS if policy in sample.policies]
+    others = [policy for policy in sample.policies if policy not in LOOKS]
+    lines = {policy: PolicyLine.of(sample, policy) for policy in (*known, *others)}
     most = max(line.budgets[-1] for line in lines.values())
-    trials = len({row["trial"] for row in rows})
+    trials = sample.trials
     with sheet(10, 5.2, panels=2, columns=4) as (figure, (left, right)):
         for policy, line in lines.items():
             look = LOOKS.get(policy, GREY._replace(label=policy))
@@ -81,9 +72,8 @@ def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
         drawn = [np.r_[line.low, line.mean, line.high] for line in lines.values()]
         log(left, "xy" if wide(np.concatenate(drawn)) else "x")
         log(right, "x")
-        figure.suptitle(
-            f"{title}\nmean of {trials} trial{'s' * (trials > 1)}; the bands hold the middle half"
-        )
+        bands = "; the bands are its 95 % intervals" * bool(np.isfinite(line.low).any())
+        figure.suptitle(f"{title}\nmean of {trials} trial{'s' * (trials > 1)}{bands}")
     return figure
 
 

@@ -34,10 +34,14 @@ class Binned:
     train: Any
     judged: Judged | None = None
     began_with: Any = None  # a saved booster whose scores are in the rows, if there is one
+    bins: int = 0  # of all columns, once they are counted
 
 
 LIVE: WeakKeyDictionary[Any, Binned] = WeakKeyDictionary()
 """The boosters that are being trained in this process, and their rows."""
+
+DRAWS: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether such a booster draws. To ask its model for its settings takes longer than a look."""
 
 
 class Engine(Protocol):

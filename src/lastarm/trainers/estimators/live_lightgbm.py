@@ -2,7 +2,8 @@
 
 What the wrapper's own `fit` sets, it sets itself: a copy is fitted to a few rows, and a callback
 sees the parameters that it trains with. So nothing of LightGBM is written here a second time, but
-for the labels and weights of the rows.
+for the labels and weights of the rows. Such a fit takes as long as a small tree, so arms that only
+grow other trees share one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from lastarm.trainers.estimators.family import Lesson, cut
 from lastarm.trainers.estimators.live import LIVE, Binned, Judged, answering, few_rows
 
 LOUDNESS = ("verbose", "verbosity")
+# Settings that `fit` only hands on, and that decide nothing but how trees grow.
+OF_TREES = (
+    *("learning_rate", "num_leaves", "max_depth", "min_child_samples", "min_child_weight"),
+    *("min_split_gain", "reg_alpha", "reg_lambda", "subsample", "subsample_freq"),
+    *("colsample_bytree", "random_state"),
+)
+NUMBERS = (bool, int, float, np.float64, np.int64, type(None))
 SHARES = ("subsample", "bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 
 MARGINS: WeakKeyDictionary[Any, tuple[int, Any]] = WeakKeyDictionary()
@@ -134,11 +142,13 @@ def size(model: Any) -> int:
     live = model.booster_
     binned = LIVE[live]
     rows, columns = binned.train.num_data(), binned.train.num_feature()
-    bins = sum(binned.train.feature_num_bin(i) for i in range(columns))
+    binned.bins = binned.bins or sum(map(binned.train.feature_num_bin, range(columns)))
     of_val = binned.judged.rows.num_data() if binned.judged else 0
     scores = live.num_model_per_iteration() * (rows + of_val)
     indices = rows * 20 + (rows * columns if "force_row_wise" in live.params else 0)
-    return int(16 * scores + indices + model.num_leaves * (16 * bins + 100 * live.num_trees()))
+    return int(
+        16 * scores + indices + model.num_leaves * (16 * binned.bins + 100 * live.num_trees())
+    )
 
 
 def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
@@ -157,6 +167,29 @@ def end_training(model: Any) -> None:
 
 
 def _set_up(model: Any, lesson: Lesson) -> SetUp:
+    """What `fit` sets, learnt from one `fit` for all arms whose trees alone differ."""
+    given = model.get_params()
+    numbers = {name for name in OF_TREES if name in given and type(given[name]) in NUMBERS}
+    own = {name: given.pop(name) for name in numbers}
+    given.pop("n_estimators")
+    try:
+        key = type(model), frozenset((name, type(value), value) for name, value in given.items())
+        of_all: dict[Any, SetUp] = lesson.kept.setdefault("LightGBM set up", {})
+        known = of_all.get(key)
+    except TypeError:  # it has settings that cannot be looked up, such as a dict
+        return _set_up_alone(model, lesson)
+    if known is None:
+        known = _set_up_alone(model, lesson)
+        if any(known.params.get(name, ...) != value for name, value in own.items()):
+            return known  # what is handed on is no longer what was given
+        of_all[key] = known
+    params = deepcopy({**known.params, **own})
+    # All but the booster, which is replaced.
+    copied = deepcopy(known.attributes, {id(known.booster): known.booster})
+    return SetUp(params, known.booster, copied)
+
+
+def _set_up_alone(model: Any, lesson: Lesson) -> SetUp:
     """Fit a copy to a few rows, in silence."""
     params: dict[str, Any] = {}
 
