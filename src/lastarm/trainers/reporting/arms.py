@@ -26,7 +26,7 @@ MOST_ALIVE = 64  # arms that wait in a process, if a search does not say how man
 MAKERS = (FunctionType, MethodType, BuiltinFunctionType, functools.partial)
 
 
-class Arm:
+class WaitingArm:
     """An arm, with its loop if that waits in this process, and what it reported last.
 
     Without its loop, an arm is its state: the one that was given with the last report, as a pickle
@@ -161,7 +161,7 @@ class Arm:
 
 
 _counter = itertools.count()
-_with_loops: weakref.WeakSet[Arm] = weakref.WeakSet()  # all of this process
+_with_loops: weakref.WeakSet[WaitingArm] = weakref.WeakSet()  # all of this process
 
 if hasattr(os, "register_at_fork"):  # a child has none of the threads
     os.register_at_fork(after_in_child=_with_loops.clear)

@@ -10,7 +10,7 @@ from typing import Any
 from lastarm.errors import InvalidArgument, LoopsLeft
 from lastarm.trainers.functions import full_name, wanted
 from lastarm.trainers.protocol import Config
-from lastarm.trainers.reporting.arms import MOST_ALIVE, Arm, drop_all
+from lastarm.trainers.reporting.arms import MOST_ALIVE, WaitingArm, drop_all
 from lastarm.trainers.reporting.global_random import belonging_to, turn
 from lastarm.trainers.reporting.loops import BadReport, Reporter
 
@@ -65,11 +65,11 @@ class Reporting:
             wanted("test", test, ("state",))
             self.test = self._test  # without a function for it, there is no such method
 
-    def start(self, config: Config, seed: int) -> Arm:
+    def start(self, config: Config, seed: int) -> WaitingArm:
         """An arm whose function has not been called."""
-        return Arm(config, seed)
+        return WaitingArm(config, seed)
 
-    def train(self, state: Arm, pulls: int) -> Arm:
+    def train(self, state: WaitingArm, pulls: int) -> WaitingArm:
         """Let the loop run until it has reported `pulls` times more."""
         if not state.ended:
             given = {"config": dict(state.config), "seed": state.seed}  # and not the arm itself
@@ -83,11 +83,11 @@ class Reporting:
         names = {name: {**given, "report": report}[name] for name in self._wanted}
         self._function(given["config"], **names)
 
-    def loss(self, state: Arm) -> Any:
+    def loss(self, state: WaitingArm) -> Any:
         """The loss that was reported last."""
         return state.look()
 
-    def _test(self, state: Arm) -> Any:
+    def _test(self, state: WaitingArm) -> Any:
         assert self._given_test is not None
         tested = state.unpacked()
         if tested is None:
@@ -96,12 +96,12 @@ class Reporting:
         with belonging_to(dict(state.generators), state.seed):
             return self._given_test(tested)
 
-    def ended(self, state: Arm) -> int | None:
+    def ended(self, state: WaitingArm) -> int | None:
         """At which pull the function returned; None if it did not."""
         return state.reports if state.ended else None
 
     @staticmethod
-    def unwrap(state: Arm) -> Any:
+    def unwrap(state: WaitingArm) -> Any:
         """The state that was given last; None if there were only losses."""
         return state.unpacked()
 
