@@ -577,6 +577,7 @@ def main() -> None:
             message = Broken(error)
         busy.clear()
         _answer(reports, message)
+    performer.let_go()
 
 
 def _performed(task: Task, performer: Performer, setup: Setup) -> Told:

@@ -251,8 +251,13 @@ def _begin(
     if isinstance(journal, Journal):
         policy = _as_it_began(policy, journal)
         _draw_more(prepared, journal)
+    trainer: Any = prepared.trainer
+    if hasattr(trainer, "keep_alive"):
+        trainer.keep_alive(kept.alive if kept else None)
+    if hasattr(trainer, "let_go"):
+        stack.callback(trainer.let_go)
     states = Arms(
-        prepared.trainer,
+        trainer,
         prepared.configs,
         prepared.seed,
         switch_seconds=prepared.switch_seconds,
