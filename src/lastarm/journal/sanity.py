@@ -12,7 +12,7 @@ from typing import Any
 
 from lastarm.arguments import MOST
 from lastarm.errors import ImpossibleValue
-from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull, Started
 
 MOST_ARMS = 10**7  # a few bytes must not take all memory
 MOST_SECONDS = 1e12  # 30,000 years
@@ -35,12 +35,15 @@ def require_sane(events: Iterable[Event]) -> None:
     for line, event in enumerate(events, start=1):
         names: tuple[str, ...] = ()
         counts: tuple[int, ...] = (0,)
+        times: tuple[str, ...] = SECONDS
         seconds: tuple[float, ...] = ()
         told: dict[str, Any] = {}
         match event:
             case Pull():
                 names, counts = OF_PULLS, (event.arm, event.upto)
                 told = {"config": event.config} if event.config else {}
+                if isinstance(event, Started) and event.at is not None:
+                    times, seconds = ("at",), (event.at,)
             case Loss() | Failure():
                 pull, work = event.pull, event.work
                 names = OF_WORK
@@ -66,7 +69,7 @@ def require_sane(events: Iterable[Event]) -> None:
                 if not 0 <= count <= most:
                     raise ImpossibleValue(line, name, count, f"it is from 0 to {most:,}")
         if seconds and not (min(seconds) >= 0 and sum(seconds) <= MOST_SECONDS):  # nor nan
-            for name, time in zip(SECONDS, seconds, strict=True):
+            for name, time in zip(times, seconds, strict=True):
                 if not 0 <= time <= MOST_SECONDS:
                     raise ImpossibleValue(line, name, time, f"it is from 0 to {MOST_SECONDS:,.0f}")
         for name, value in told.items():
