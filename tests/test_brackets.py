@@ -162,23 +162,39 @@ def test_where_arms_run_out_it_ends_when_all_are_trained_or_all_is_spent(
 def test_a_budget_of_ten_trainings_is_divided_evenly() -> None:
     policy = Brackets(budget=810, max_pulls=81)
     planned = policy.plan_details()["brackets"]
-    assert [one["arms"] for one in planned] == [10, 10, 11, 11]
-    assert {one["levels"] for one in planned} == {(9, 27, 81)}
+    assert [one["arms"] for one in planned] == [32, 33, 33]
+    assert {one["levels"] for one in planned} == {(3, 9, 27, 81)}
     assert policy.plan().pulls == 810
     levels = {most: Brackets(budget=100 * most, max_pulls=most) for most in (1, 2, 8, 243)}
     first = {most: policy.plan_details()["brackets"][0] for most, policy in levels.items()}
     assert {most: one["levels"] for most, one in first.items()} == {
         1: (1,),
         2: (2,),
-        8: (2, 8),
-        243: (27, 81, 243),
+        8: (3, 8),
+        243: (9, 27, 81, 243),
     }
-    assert {most: one["arms"] for most, one in first.items()} == {1: 3, 2: 3, 8: 5, 243: 9}
+    assert {most: one["arms"] for most, one in first.items()} == {1: 4, 2: 4, 8: 6, 243: 27}
+
+
+def test_after_eight_trainings_brackets_are_smaller_and_a_larger_budget_has_the_same_first() -> (
+    None
+):
+    at_20, at_50 = (
+        Brackets(budget=52 * trainings, max_pulls=52).plan_details()["brackets"]
+        for trainings in (20, 50)
+    )
+    for planned in (at_20, at_50):
+        assert [one["levels"] for one in planned[:3]] == [(2, 6, 18, 52)] * 3
+        assert {one["levels"] for one in planned[3:]} == {(6, 18, 52)}
+        assert {27 <= one["arms"] <= 32 for one in planned[:3]} == {True}
+        assert {9 <= one["arms"] <= 10 for one in planned[3:]} == {True}
 
 
 def test_more_at_once_is_a_wider_bracket_and_a_huge_budget_has_wider_ones() -> None:
     wide = Brackets(budget=2000, max_pulls=27, at_once=4).plan_details()["brackets"]
-    assert [one["arms"] >= 36 for one in wide] == [True] * (2000 // 252)
+    assert [one["arms"] >= 4 * few for one, few in zip(wide, [27, *[9] * 6], strict=True)] == [
+        True
+    ] * 7
     many = Brackets(budget=10**6, max_pulls=27).plan_details()["brackets"]
     assert 100 < len(many) <= 128
 
@@ -317,7 +333,7 @@ def test_configs_are_drawn_as_far_as_arms_begin(sampler: Sampler | None, tmp_pat
     with pytest.raises(Enough):
         large(policy=million, sampler=sampler, journal=path, on_event=stop)
     assert million.arms > 300_000
-    assert Counted.draws < 2_000
+    assert Counted.draws < 3_000
     if sampler is None:
         begun = [dict(e.config) for e in read(path) if isinstance(e, Pull) and e.config]
         assert begun == draw(SPACE, len(begun), seed=3)

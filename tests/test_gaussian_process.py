@@ -27,10 +27,11 @@ from lastarm.plain import config_identity
 from lastarm.samplers import Chosen, Known, Seen
 from lastarm.samplers.gaussian_process import (
     EXACT,
+    LOOKS,
     Pool,
     Scores,
-    at_the_end,
     log_improvement,
+    shifted,
     spread_over,
 )
 from lastarm.samplers.matern import (
@@ -153,7 +154,7 @@ def test_believing_changes_no_mean_and_makes_others_surer() -> None:
 
 def test_a_pool_that_believes_is_one_whose_process_does() -> None:
     process, rows = some_process(), np.random.default_rng(3).random((9, 4))
-    pool = Pool(process)
+    pool = Pool(process, 0.0)
     pool.add([{"k": k} for k in range(5)], rows[:5])
     pool.add([{"k": k} for k in range(5, 9)], rows[5:])
     pool.believe(1)
@@ -242,15 +243,27 @@ def test_losses_are_brought_to_the_end_by_the_median_of_those_that_went_on() -> 
         for config, curve in zip(configs, curves, strict=True)
         for level, loss in curve.items()
     ]
-    found, losses = at_the_end(seen)
+    found, looks = shifted(seen)
     assert found == configs
+    last = {arm: place for place, arm in reversed([*enumerate(looks.arms.tolist())])}
     # From 3 to 9 the only one that went on lost 1. From 1 to 9 it is the median of 5, 3 and 2.5.
-    assert losses.tolist() == [4.0, 5.0, 4.5, 0.0, 1.0]
+    assert looks.losses[[last[arm] for arm in range(5)]].tolist() == [4.0, 5.0, 4.5, 0.0, 1.0]
+    assert len(looks.losses) == len(seen), "earlier looks tell something, too"
 
 
 def test_an_arm_that_diverged_in_the_end_has_no_loss() -> None:
     config = {"x": 1}
-    assert at_the_end([Seen(config, 1, 0.5), Seen(config, 3, math.inf)])[1].tolist() == [math.inf]
+    _, looks = shifted([Seen(config, 1, 0.5), Seen(config, 3, math.inf)])
+    assert (looks.levels.tolist(), looks.losses.tolist()) == ([3], [math.inf])
+
+
+def test_with_many_looks_the_earlier_ones_at_the_lowest_levels_are_left_out() -> None:
+    configs = [{"x": k} for k in range(300)]
+    seen = [Seen(one, level, 1 / level) for one in configs for level in (1, 3, 9)]
+    _, looks = shifted(seen)
+    assert np.bincount(looks.levels).tolist() == [0, 0, 0, LOOKS - 300, 0, 0, 0, 0, 0, 300]
+    _, looks = shifted([Seen({"x": k}, 1, 0.5) for k in range(LOOKS + 1)])
+    assert len(looks.arms) == LOOKS + 1, "every arm is known"
 
 
 def test_the_expected_loss_is_the_mean_over_a_normal_score() -> None:

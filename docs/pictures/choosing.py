@@ -42,7 +42,7 @@ def trained(config: Mapping[str, Any]) -> Iterator[float]:
 
 
 def brackets() -> Any:
-    """A search of four brackets: a bar is an arm, and as high as it was trained."""
+    """A search of three brackets: a bar is an arm, and as high as it was trained."""
     with TemporaryDirectory() as folder:
         journal = Path(folder) / "search.jsonl"
         space = {"x": Uniform(0, 1)}
@@ -62,7 +62,7 @@ def brackets() -> Any:
         axes.axvline(end - 0.5, color="#dddddd", linewidth=1, zorder=0)
         axes.text((start + end - 1) / 2, 29.5, f"bracket {number}", ha="center", fontsize=9)
     axes.set(
-        xlabel="arms, as they begin", ylabel="pulls of an arm", yticks=(3, 9, 27), ylim=(0, 33)
+        xlabel="arms, as they begin", ylabel="pulls of an arm", yticks=(1, 3, 9, 27), ylim=(0, 33)
     )
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 0.9))
     axes.spines[["top", "right"]].set_visible(False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import erfc, isfinite, pi, sqrt
+from math import erfc, isfinite, log, pi, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -15,9 +15,11 @@ from lastarm.plain import config_identity
 from lastarm.samplers.matern import JITTER, Array, Posterior, fit
 from lastarm.samplers.protocol import Chosen, Config, Known, Sampler, Seen
 from lastarm.space import Space, encode, neighbours
+from lastarm.space.encoding import Encoded
 from lastarm.space.spaces import generator, read_space
 
 EXACT = 1000  # the most arms that the process learns from
+LOOKS = 500  # if there are more, earlier looks at an arm are left out
 FITTED = 80  # the most arms that its hyperparameters are fitted to
 DRAWN = 400  # candidates that are drawn from the space
 BEST, REACHES, NEAR = (
@@ -41,10 +43,12 @@ class GaussianProcess(Sampler):
       own has each bracket chosen as a whole.
     - `random_share`: the share of all arms that keep the config they would have without a sampler.
 
-    The last loss of each arm is brought to the level at which arms are compared. From these losses
-    a Gaussian process learns what to expect of any config, and how sure that is. The candidates
-    are random configs and neighbours of the best. The one with the greatest expected improvement
-    is chosen, then the next one as if that had come out as expected, and so on.
+    The losses of each level are shifted by what the arms that went on gained from there. From
+    these losses a Gaussian process learns what to expect of any config at the level at which arms
+    are compared, and how sure that is. The level is one more column of what it learns from, so it
+    also learns how much early losses tell. The candidates are random configs and neighbours of the
+    best. The one with the greatest expected improvement is chosen, then the next one as if that
+    had come out as expected, and so on.
 
     >>> from lastarm.space import Uniform
     >>> begun = [{"x": x / 10} for x in range(10)]
@@ -55,8 +59,9 @@ class GaussianProcess(Sampler):
     True
 
     It needs nothing but NumPy. What it chooses does not depend on how NumPy rounds: scores are
-    rounded before they are compared, and the first of the greatest is taken. Up to 1,000 arms it
-    learns from all; then from the 500 best and 500 of the others.
+    rounded before they are compared, and the first of the greatest is taken. Up to 500 looks it
+    learns from all of them. With more, earlier looks of an arm are left out, those at the lowest
+    levels first. Of more than 1,000 arms, it learns from the 500 best and 500 of the others.
 
     Source: Jones, Schonlau & Welch, "Efficient global optimization of expensive black-box
     functions" (1998). To believe that a batch comes out as expected is the "kriging believer" of
@@ -66,29 +71,33 @@ class GaussianProcess(Sampler):
 
     def choose(self, known: Known) -> list[Chosen]:
         """The configs that are expected to improve most, the best first."""
-        arms, losses = at_the_end(known.seen)
-        scores, values = Scores.of(losses)
+        arms, looks = shifted(known.seen)
+        scores, values = Scores.of(looks.losses)
         kept = spread_over(values, EXACT)
-        arms, values = [arms[k] for k in kept.tolist()], values[kept]
+        which, levels, values = looks.arms[kept], looks.levels[kept], values[kept]
         middle, unit = float(values.mean()), float(values.std()) or 1.0
         values = (values - middle) / unit
 
         pending = _without_loss(known.begun, known.seen)[-PENDING:]
         drawn = list(known.candidates[:DRAWN])
         space = read_space(known.space)
-        rows, parameters = encode(space, [*arms, *pending, *drawn])
+        every, parameters = in_the_end(encode(space, [*arms, *pending, *drawn]))
+        begun, waiting, fresh = np.split(every, [len(arms), len(arms) + len(pending)])
+        top = max(known.level or 1, int(levels.max()))
+        rows = begun[which]
+        rows[:, -1] = np.log(levels) / log(top) if top > 1 else 1.0
         few = spread_over(values, FITTED)
         found = fit(rows[few], parameters, values[few])
-        process = Posterior.of(rows[: len(arms)], parameters, values, found)
+        process = Posterior.of(rows, parameters, values, found)
+        expected = process.at(begun)[0]
         if pending:
-            process = process.believing(rows[len(arms) : len(arms) + len(pending)])
+            process = process.believing(waiting)
 
-        pool = Pool(process)
-        pool.add(drawn, rows[len(arms) + len(pending) :])
+        pool = Pool(process, float(expected.min()))
+        pool.add(drawn, fresh)
         random = generator(known.seed, "neighbours")
-        best = [
-            arms[k] for k in np.argsort(np.round(values, PLACES), kind="stable")[:BEST].tolist()
-        ]
+        order = np.argsort(np.round(expected, PLACES), kind="stable")
+        best = [arms[k] for k in order[:BEST].tolist()]
         _add_neighbours(pool, space, best, random, REACHES, NEAR)
         hopeful = [pool.configs[place] for place in pool.ranking()[:HOPEFUL].tolist()]
         _add_neighbours(pool, space, hopeful, random, FINE, FINER)
@@ -121,19 +130,33 @@ def _add_neighbours(
         for one in neighbours(space, config, count, random, reach)
     ]
     if near:
-        pool.add(near, encode(space, near).rows)
+        pool.add(near, in_the_end(encode(space, near)).rows)
 
 
-def at_the_end(seen: Sequence[Seen]) -> tuple[list[Config], Array]:
-    """The config of each arm, and its loss as it would be at the highest level of all.
+class Looks(NamedTuple):
+    """Looks at losses, as a model learns them.
+
+    - `arms`: the number of the arm that was looked at.
+    - `levels`: after how many pulls.
+    - `losses`: as they would be at the highest level of all; inf if the arm failed or diverged.
+    """
+
+    arms: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    losses: Array
+
+
+def shifted(seen: Sequence[Seen]) -> tuple[list[Config], Looks]:
+    """The config of each arm, and what was seen of them, as if all levels were the highest.
 
     What is to be expected after a level is the median of what happened to the arms that went on
-    from there. An arm that failed or diverged has inf.
+    from there. An arm that failed or diverged has inf at the highest level, and nothing besides.
 
     >>> configs = [{"x": 1}, {"x": 2}, {"x": 3}]
     >>> seen = [Seen(configs[0], 1, 0.5), Seen(configs[0], 3, 0.25), Seen(configs[1], 1, 0.75)]
-    >>> at_the_end([*seen, Seen(configs[2], 1, np.inf)])[1]
-    array([0.25, 0.5 ,  inf])
+    >>> _, looks = shifted([*seen, Seen(configs[2], 1, np.inf)])
+    >>> looks.arms, looks.levels, looks.losses
+    (array([0, 0, 1, 2]), array([3, 1, 1, 3]), array([0.25, 0.25, 0.5 ,  inf]))
     """
     numbers: dict[int, int] = {}  # the rows of one arm have the very same config
     configs: list[Config] = []
@@ -148,15 +171,30 @@ def at_the_end(seen: Sequence[Seen]) -> tuple[list[Config], Array]:
         table[numbers[id(one.config)], column[one.level]] = min(max(one.loss, -HUGE), HUGE)
         if not isfinite(one.loss):
             table[numbers[id(one.config)], column[one.level]] = np.inf
-    losses = np.full(len(configs), np.nan)
+    ends = np.full(len(configs), np.nan)
+    looked = ~np.isnan(table)
     drop = 0.0
-    for losses_there in table.T:
-        went_on = np.isfinite(losses_there) & np.isfinite(losses)
+    for k in range(len(levels)):
+        losses_there = table[:, k]
+        went_on = np.isfinite(losses_there) & np.isfinite(ends)
         if went_on.any():
-            drop = float(np.median(losses_there[went_on] - losses[went_on]))
-        ended = np.isnan(losses) & ~np.isnan(losses_there)
-        losses[ended] = losses_there[ended] - drop
-    return configs, losses
+            drop = float(np.median(losses_there[went_on] - ends[went_on]))
+        looked[np.isinf(ends), k] = False
+        table[:, k] -= drop
+        ends = np.where(np.isnan(ends), table[:, k], ends)
+    which, place = np.nonzero(looked)
+    earlier = place != np.argmax(looked, axis=1)[which]
+    kept = np.lexsort((which, place, earlier))[: max(LOOKS, len(configs))]
+    which, place = which[np.sort(kept)], place[np.sort(kept)]
+    losses = table[which, place]
+    return configs, Looks(which, np.array(levels)[np.where(np.isinf(losses), 0, place)], losses)
+
+
+def in_the_end(encoded: Encoded) -> Encoded:
+    """Rows with one more column: where their level is between 1 pull, 0, and the highest, 1."""
+    rows, parameters = encoded
+    own = parameters.max(initial=-1) + 1
+    return Encoded(np.column_stack([rows, np.ones(len(rows))]), np.append(parameters, own))
 
 
 class Scores(NamedTuple):
@@ -227,12 +265,13 @@ class Pool:
     """Candidates, and what a process expects of them.
 
     - `process`: what has learnt from the arms.
+    - `best`: the least value that is expected of any of them.
     """
 
-    def __init__(self, process: Posterior) -> None:
+    def __init__(self, process: Posterior, best: float) -> None:
         self.process = process
         self.configs: list[Config] = []
-        self._best = float(process.values.min())
+        self._best = best
         self._rows = np.zeros((0, process.rows.shape[1]))
         self.means, self.variances = np.zeros(0), np.zeros(0)
         self._explained = np.zeros((len(process.rows), 0))
