@@ -41,6 +41,8 @@ def watch(
         raise InvalidArgument.of("--host", where, why, "Use another one") from error
     with server:
         if until_closed:
+            if hasattr(os, "nice"):
+                os.nice(5)  # the search comes first
             print(server.url, flush=True)
             while os.read(sys.stdin.fileno(), 1024):
                 pass
