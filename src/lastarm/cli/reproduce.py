@@ -38,7 +38,7 @@ def reproduce(
             f"--data {data} is for one experiment, not for all. Name the experiment, such as "
             "`lastarm reproduce ridge`."
         )
-    if data is not None and part in ("table1", "theorems", "subsets"):
+    if data is not None and part in ("table1", "theorems", "reductions", "subsets"):
         raise InvalidArgument(
             f"--data {data} is not valid: {part} makes its own data. Leave it out."
         )

@@ -18,7 +18,7 @@ from lastarm.batched.arrays import Array, common_level
 from lastarm.batched.sample_order import passes
 from lastarm.papers.jamieson2015 import data, figures
 from lastarm.papers.jamieson2015.experiments import scaled, searched
-from lastarm.papers.jamieson2015.intervals import ITERATIONS, Known, Sample, resampled
+from lastarm.papers.jamieson2015.intervals import ITERATIONS, Bounded, Sample, resampled
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
 from lastarm.papers.jamieson2015.rules import RULES
 from lastarm.plain import fingerprint
@@ -222,7 +222,7 @@ def needs_less(rows: Sequence[Row]) -> Claim:
     rules = RULES["interval"]
     shares = resampled(len(every), rules["resamples"], rules["seed"])
     low, high = (medians(column, shares) for column in bounds.T)
-    middle = Known(low, high, len(every))
+    middle = Bounded(low, high, len(every))
     lost = [sum(need is None for need in of) for of in zip(*every.values(), strict=True)]
     n = rows[0]["n"]
     return Claim(
@@ -258,7 +258,7 @@ def medians(numbers: Array, shares: Array) -> Array:
     return np.asarray(np.where(low == high, low, (low + high) / 2))
 
 
-def less(ratio: Known) -> Holds:
+def less(ratio: Bounded) -> Holds:
     """Whether it is as great as the rule asks for; "in part" if it is surely above 1."""
     holds = ratio.is_at_least(RULES["examples"]["less"])
     above = ratio.is_at_least(float(np.nextafter(1, 2)))
@@ -489,7 +489,7 @@ def footnote(rows: Sequence[Row], budget: int) -> Claim:
     change = _errors(rows, plainly._replace(sigmoid=SIGMOIDS[-1])) - _errors(rows, plainly)
     rules = RULES["interval"]
     means = resampled(len(change), rules["resamples"], rules["seed"]) @ change
-    known = Known(means, means, len(change))
+    known = Bounded(means, means, len(change))
     ours += f"; the steepest changes it by {known.told(lambda share: f'{share:+.2%}')}"
     point = RULES["examples"]["same"]
     return Claim(

@@ -26,11 +26,13 @@ Row = dict[str, Any]
 ORDER = (
     "traces",
     "ridge",
+    "grid",
     "svm",
     "completion",
     "table1",
     "theorem",
     "doubling",
+    "reductions",
     "subsets",
     "linear-svm",
 )  # what a key begins with; other keys come after these, in alphabetical order
@@ -117,7 +119,7 @@ def verdict(whole: bool, *, in_part: bool = False) -> Holds:
 
 
 PARALLEL = ("ridge", "svm", "completion")  # parts that have trials and can run several at a time
-REPEATED = (*PARALLEL, "subsets")  # parts that have trials
+REPEATED = (*PARALLEL, "grid", "reductions", "subsets")  # parts that have trials
 
 
 def command(name: str, settings: Settings) -> str:
