@@ -269,27 +269,10 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     if prepared.metric != LOSS:
         watchers.append(partial(_require_one_meaning, prepared.metric))
-    asked = policy
-    if prepared.sampler:
-        asked = SampledPolicy(
-            policy,
-            prepared.sampler,
-            prepared.space,
-            cast(Replaceable, prepared.configs),
-            prepared.seed,
-            prepared.include,
-            {
-                event.arm: event.config
-                for event in journal.events
-                if isinstance(event, Pull) and event.config is not None
-            },
-        )
+    asked = _with_sampler(prepared, policy, journal)
     if on_event:
+        _tell_logger(on_event, shown_as=prepared.metric, restarts=states.restarts)
         watchers.append(on_event)
-        known = {"shown_as": prepared.metric, "restarts": states.restarts}
-        for name, value in known.items():  # for a logger, which may have no journal to read it in
-            if hasattr(on_event, name):
-                setattr(on_event, name, value)
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
@@ -302,6 +285,32 @@ def _begin(
     opened = (states.index, runner, journal, sheet, stop, watchers)
     ledger = Ledger(restarts=states.restarts)
     return _Begun(policy, asked, *opened, ledger, changed, old_journal)
+
+
+def _with_sampler(prepared: _Prepared, policy: Policy, journal: Journal | Unwritten) -> Policy:
+    """The policy, which begins arms that the sampler chooses, if there is one."""
+    if not prepared.sampler:
+        return policy
+    return SampledPolicy(
+        policy,
+        prepared.sampler,
+        prepared.space,
+        cast(Replaceable, prepared.configs),
+        prepared.seed,
+        prepared.include,
+        {
+            event.arm: event.config
+            for event in journal.events
+            if isinstance(event, Pull) and event.config is not None
+        },
+    )
+
+
+def _tell_logger(on_event: Callable[[Event], None], **known: Any) -> None:
+    """Tell a logger, which may have no journal to read it in, what it has an attribute for."""
+    for name, value in known.items():
+        if hasattr(on_event, name):
+            setattr(on_event, name, value)
 
 
 class _Shown(NamedTuple):
@@ -432,7 +441,7 @@ def _warn_of_changes(journal: Journal, code: Mapping[str, str]) -> None:
 
 def _require_watchable(watch: Any, journal: Any) -> None:
     """Refuse to watch what leaves no trace."""
-    if not isinstance(watch, bool) and watch != "open":
+    if not isinstance(watch, bool) and not (isinstance(watch, str) and watch == "open"):
         rule = "it says whether to show the search on a page"
         raise InvalidArgument.of("watch", watch, rule, 'Use True, False or "open"')
     if watch and journal is None and not in_notebook():
