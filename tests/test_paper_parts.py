@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -10,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from lastarm import Configs, RecordedCurves, search
 from lastarm.cli import main
@@ -17,6 +20,7 @@ from lastarm.papers.jamieson2015 import (
     examples,
     figures,
     page,
+    redrawn,
     reductions,
     table1,
     theorems,
@@ -40,6 +44,7 @@ from lastarm.trainers import arm_seed
 from tests.refusals import refused
 
 Row = dict[str, str]
+DOCS = Path(__file__).parent.parent / "docs" / "jamieson2015"
 
 
 def rows_of(out: Path, key: str) -> list[Row]:
@@ -357,3 +362,39 @@ def test_the_same_seed_gives_the_same_tables_also_when_it_was_killed_and_taken_u
         key = reproduce(settings).key
         for name in (f"{key}.csv", f"{key}.json"):
             assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_the_notebook_draws_every_figure_from_the_tables(
+    out: Path, reproduced: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(out)
+    notebook = json.loads((DOCS / "figures.ipynb").read_text())
+    shown: list[Figure] = []
+    names: dict[str, Any] = {"display": shown.append}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"]
+            exec("".join(cell["source"]), names)
+    assert names["figures"].keys() == reproduced.keys() - {"linear-svm"}
+    assert shown == list(names["figures"].values())
+    for key in ("table1", "theorem1-and-2", "theorem1-sharper", "traces-digits"):
+        figures.save(names["figures"][key], out / "again", key)
+        assert (out / "again" / f"{key}.svg").read_bytes() == (out / f"{key}.svg").read_bytes()
+    with refused("key", "linear-svm"):
+        redrawn.redrawn(out, "linear-svm")
+
+
+def test_a_part_says_with_what_it_was_run(out: Path, reproduced: dict[str, Part]) -> None:
+    for part in reproduced.values():
+        assert part.run["seed"] == 0
+        assert part.run["workers"] == 1
+        assert {"python", "lastarm", "numpy"} <= part.run["versions"].keys()
+        assert len(part.run["rules"]) == 64
+    assert f"with python {platform.python_version()}" in (out / "README.md").read_text()
+
+
+def test_rows_say_which_arm_was_recommended_at_which_level(out: Path) -> None:
+    for row in rows_of(out, "ridge-year-stand-in"):
+        assert 0 <= int(row["arm"]) < 10
+        assert 1 <= int(row["level"]) <= int(row["pulls"])
+        assert json.loads(row["config"]).keys() == {"lambda"}

@@ -112,7 +112,7 @@ def again(experiment: Experiment, settings: Settings) -> list[Part]:
             rows, title=part.title, unit=f"{experiment.pull} each", ylabel=experiment.error
         )
         part = replace(part, claims=JUDGES[experiment.name](rows, held))
-        parts.append(figures.publish(part, figure, rows, settings))
+        parts.append(figures.publish(part, figure, rows, settings, ran=False))
     return parts
 
 

@@ -160,10 +160,12 @@ def subsets(settings: Settings) -> Part:
                 journal = journals / f"{policy}-{budget}.jsonl"
                 found = searched(trainer, Configs(arms), POLICIES[policy](n, budget), journal)
                 assert found.loss is not None
+                assert found.arm is not None
                 rows.append(
                     {"q": q, "trial": trial, "policy": policy, "n": n, "budget": budget}
                     | {"pulls": found.spent.pulls, "arm": found.arm, "best": best}
                     | {"found": found.arm == best, "loss": round(found.loss, 9)}
+                    | {"level": found.curves[found.arm][-1][0]}
                 )
         settings.progress(done, len(games))
     part = Part(
@@ -375,12 +377,14 @@ def linear_svm(settings: Settings) -> Part:
                 POLICIES[policy](ARMS, budget),
                 (journals / f"sigmoid-{s:g}" if s else journals) / f"{policy}-{budget}.jsonl",
             )
+            assert found.arm is not None
             assert found.config is not None
             assert found.loss is not None
             rows.append(
                 {"trial": trial, "policy": policy, "budget": budget, "sigmoid": s or ""}
                 | {"theta": found.config["theta"], "val_loss": round(found.loss, 9)}
                 | {"test_error": found.test_loss}
+                | {"arm": found.arm, "level": found.curves[found.arm][-1][0]}
             )
             if asked is every:
                 trained.append(by_theta(found))

@@ -14,6 +14,7 @@ took. Arms are trained one at a time, as in the paper; `together`, many in one k
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,7 @@ from lastarm.papers.jamieson2015.data import (
     regression_table,
 )
 from lastarm.papers.jamieson2015.page import Row, Settings, Stopped
+from lastarm.plain import as_python
 from lastarm.policies import POLICIES
 from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import InRounds
@@ -310,8 +312,17 @@ def trial(
                 | {"observations": spent.observations, "train_seconds": spent.train_seconds}
                 | {"loss_seconds": spent.loss_seconds}
                 | {"val_loss": result.loss, "test_loss": result.test_loss}
+                | recommended(result)
             )
     return rows
+
+
+def recommended(result: Result) -> dict[str, Any]:
+    """The arm of a recommendation, its level, and its config as JSON."""
+    assert result.arm is not None
+    level, _ = result.curves[result.arm][-1]
+    spelled = json.dumps(dict(result.config or {}), sort_keys=True, default=as_python)
+    return {"arm": result.arm, "level": level, "config": spelled}
 
 
 @cache

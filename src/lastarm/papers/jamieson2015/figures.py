@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lastarm.papers.jamieson2015.intervals import ITERATIONS, SECONDS, Axis, Sample
 from lastarm.papers.jamieson2015.page import Part, Settings, write
+from lastarm.papers.jamieson2015.provenance import provenance
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
 
@@ -277,10 +278,17 @@ def penalties(
     return figure
 
 
-def publish(part: Part, figure: Figure, rows: Rows, settings: Settings) -> Part:
-    """Write a part: its figure, its table and what the page says about it."""
+def publish(
+    part: Part, figure: Figure, rows: Rows, settings: Settings, *, ran: bool = True
+) -> Part:
+    """Write a part: its figure, its table and what the page says about it.
+
+    If it `ran` now, the JSON says with what; otherwise it keeps what it says of the run.
+    """
     save(figure, settings.out, part.key)
     part = replace(part, figures=[part.key])
+    if ran:
+        part = replace(part, run=provenance(seed=settings.seed, workers=settings.workers))
     write(part, rows, settings.out)
     return part
 
