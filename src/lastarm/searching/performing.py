@@ -42,7 +42,7 @@ from lastarm.journal import (
     read,
     set_aside,
 )
-from lastarm.journal.header import budgets_of
+from lastarm.journal.header import budgets_of, header_of
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import GROUP, run
@@ -138,14 +138,20 @@ def perform(
     )
     sampler = usual_sampler(chosen) if sampler is None else sampler
     policy = _within(chosen.policy, space)
-    make_runner = chosen_runner(
+    runner_for = partial(
+        chosen_runner,
         runner,
         workers,
         pull_seconds,
         starts_processes=getattr(how, "starts_processes", False),
-        batched=batched,
     )
+    make_runner = runner_for(batched=batched)
     configs = _configs_of(policy, space, seed, include)
+    if hasattr(how, "choose_way"):
+        together = getattr(runner_for(batched=True), "trains_together", False)
+        opened = None if fresh else _header_there(journal)
+        how.choose_way(configs[:AT_FIRST] if together else [], opened and opened.trainer)
+        make_runner = runner_for(batched=getattr(how, "batched", None) is not None)
     prepared = _Prepared(
         trainer=how,
         space=space,
@@ -532,6 +538,14 @@ def choose_as_begun(
 def usual_sampler(chosen: Picked) -> Sampler | None:
     """The sampler of a search for which none was named."""
     return GaussianProcess() if chosen.chooses_arms else None
+
+
+def _header_there(journal: str | Path | None) -> Opened | None:
+    """The header of a journal, if there is one that can be read."""
+    if journal is not None and os.path.exists(journal):
+        with suppress(JournalError):
+            return header_of(read(journal))
+    return None
 
 
 def _first_budget(journal: str | Path) -> int | None:
