@@ -41,9 +41,15 @@ test: lint browser
 check: lint
 	$(BIN)/python -m pytest --numprocesses 2 tests/test_laws.py tests/test_rooms.py tests/test_import.py
 
+# A version whose build for processors is at hand: any other may bring gigabytes for graphics cards. What pip is given may
+# also be a file, or have --index-url, with the address of an index that has such builds.
+TORCH := torch==2.13.0
+
 # What needs a package that the core is not tested with, in environments of its own.
 frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
-	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py tests/test_loggers.py
+	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py \
+	  tests/test_loggers.py tests/test_torch.py
+	.venv-frameworks/bin/python -m pytest src/lastarm/torch
 	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py
 
 # With the newest versions of everything: what has changed in other packages is seen here, on purpose.
@@ -156,7 +162,9 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 .venv-frameworks/.installed: pyproject.toml examples/requirements.txt
 	$(PYTHON) -m venv .venv-frameworks
-	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet -e . -r examples/requirements.txt
+	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	.venv-frameworks/bin/python -m pip --disable-pip-version-check install --quiet -e '.[torch,lightning,transformers,keras]' \
+	  -r examples/requirements.txt
 	touch $@
 
 # Dask-ML does not run with today's Dask.

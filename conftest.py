@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("lastarm")
+
+# Without PyTorch, what needs it is not read for doctests: `make frameworks` runs these.
+collect_ignore_glob = [] if find_spec("torch") else ["src/lastarm/torch/*"]
 
 # The tests, and what they start, have a secret of their own: nothing is put into the user's home.
 SECRET = tempfile.mkdtemp(prefix="lastarm-tests-")

@@ -213,7 +213,8 @@ def main() -> None:
     ]
     file = f" --a9a {Path(given.a9a).name}" if given.a9a else ""
     rounds = f" --rounds {given.rounds}" if given.rounds != 3 else ""
-    packages = ["lastarm", "scikit-learn", "lightgbm", "xgboost", "optuna", "numpy"]
+    packages = ["lastarm", "scikit-learn", "lightgbm", "xgboost", "optuna", "numpy", "numba"]
+    packages += ["catboost"] if "catboost" in FAMILIES else []
     record = Record("models", f"{COMMAND}{file}{rounds}", packages)
     record.note(__doc__.partition("\n\n")[2].partition("\n\n")[2].rpartition("\n\n")[0])
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

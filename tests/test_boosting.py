@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
+from lightgbm.basic import LightGBMError
 from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_digits, make_classification, make_regression
@@ -170,6 +172,42 @@ def test_rows_are_binned_once_for_all_arms_with_the_same_bins(kind: Any) -> None
         assert of_arms[1] is not of_arms[2]
     elsewhere = pickle.loads(pickle.dumps(trainer))
     assert not elsewhere.folds(states[0])[0].kept
+
+
+def test_arms_that_share_a_fit_have_what_their_own_would_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer, fits, fit = Estimator(LGBMClassifier(**LGBM), *MANY), [], LGBMClassifier.fit
+
+    @wraps(fit)
+    def counted(model: Any, *rows: Any, **given: Any) -> Any:
+        fits.append(model)
+        return fit(model, *rows, **given)
+
+    configs: list[dict[str, Any]] = [
+        {"learning_rate": 0.3},
+        {"num_leaves": 4, "max_depth": 3, "reg_lambda": 0.5, "random_state": 5},
+        {"subsample": 0.5, "subsample_freq": 1, "min_child_samples": np.int64(3)},
+        {"class_weight": "balanced", "learning_rate": 0.3},
+        {"class_weight": {0: 2.0}, "learning_rate": 0.3},
+        {"max_bin": 15},
+    ]
+    with monkeypatch.context() as counting:
+        counting.setattr(LGBMClassifier, "fit", counted)
+        states = [trainer.train(trainer.start(config, 7), 3) for config in configs]
+        assert len(fits) == 4
+        trainer.train(trainer.start(configs[1], 8), 3)
+        assert len(fits) == 4
+    for state, config in zip(states, configs, strict=True):
+        seed = config.get("random_state", 7)
+        alone = in_one_go(trainer, 3, seed, config)
+        assert predicted(state.model, MANY[0]) == predicted(alone, MANY[0])
+        assert state.model.objective_ == alone.objective_
+    one, other = (state.model for state in states[:2])
+    assert one.evals_result_ is not other.evals_result_
+    assert one.classes_ is not other.classes_
+    with pytest.raises(LightGBMError):
+        trainer.train(trainer.start({"num_leaves": 1}, 0), 1)
 
 
 def own(model: Any, X: Any, y: Any) -> float:

@@ -70,6 +70,22 @@ def test_plan_of_halving(capsys: pytest.CaptureFixture[str]) -> None:
     assert [entry["before"] for entry in plan["settling"]] == [
         1000 / (2 * i * 4) - 1 for i in range(2, 11)
     ]
+    assert plan["safe"] == [
+        {"arms": 10, "rank": 6, "upto": 25},
+        {"arms": 5, "rank": 3, "upto": 75},
+        {"arms": 2, "rank": 2, "upto": 200},
+    ]
+
+
+@pytest.mark.parametrize(("budget", "guarantees"), [(160, False), (161, True)])
+def test_a_rank_that_is_not_covered_means_that_nothing_is_guaranteed(
+    capsys: pytest.CaptureFixture[str], budget: int, guarantees: bool
+) -> None:
+    assert run("plan", "--arms", 10, "--budget", budget) == 0
+    printed = capsys.readouterr().out
+    assert ("not covered" in printed) != guarantees
+    assert ("Theorem 1 then guarantees\nnothing" in printed) != guarantees
+    assert ("more than 160." in printed) != guarantees
 
 
 def test_plan_foresees_the_time_on_workers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,6 +157,7 @@ def test_plan_for_people(capsys: pytest.CaptureFixture[str], policy: str) -> Non
     assert "pulls of a budget of 1,000" in printed
     assert ("brought to" in printed) != ("decides by what it sees" in printed)
     assert ("Theorem 1" in printed) == (policy == "successive-halving")
+    assert ("rung by rung" in printed) == (policy == "successive-halving")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -48,10 +48,13 @@ from lastarm.testing import runner_checks
 from lastarm.testing.runners import CheckRunner, Drifting
 from lastarm.testing.runners import Rooted as OnlyThere
 from lastarm.trainers import Config
+from lastarm.trainers.reporting.loops import THREAD
 from tests.boosted_arms import KINDS, KillsAWorker, boosted
+from tests.eventually import eventually
 from tests.refusals import refused, warned
 from tests.test_causes import raised_there
 from tests.test_raised import METHODS, failures
+from tests.test_reporting import SPACE, wandering, without_states
 
 LOOPBACK = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
 
@@ -241,6 +244,29 @@ def test_a_generator_stays_with_its_worker(both: Client) -> None:
     found = search(shrinking, space, policy=policy, runner=both)
     assert found.digest == serial.digest
     assert found.spent.repeated == 0
+
+
+def threads_of_loops(client: Client) -> int:
+    """How many there are on all workers."""
+
+    def here() -> int:
+        gc.collect()
+        return sum(thread.name == THREAD for thread in threading.enumerate())
+
+    return sum(client.run(here).values())
+
+
+@pytest.mark.parametrize("function", [wandering, without_states])
+def test_loops_that_report_have_the_digest_of_serial_and_leave_no_thread(
+    both: Client, function: Any
+) -> None:
+    found = partial(search, function, SPACE, policy=SuccessiveHalving(16, 320))
+    serial = found()
+    result = found(runner=both)
+    assert result.digest == serial.digest
+    assert result.spent.repeated == 0
+    assert found(runner=both, checkpoints=Checkpoints(alive=2)).digest == serial.digest
+    eventually(lambda: not threads_of_loops(both))
 
 
 class Heavy:

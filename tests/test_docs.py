@@ -259,6 +259,8 @@ MEASURED: dict[str, list[str | tuple[str, str]]] = {
     "What it did can be judged": [
         ("docs/jamieson2015/README.md", r"is at \d+% to (\d+)% of z"),
         "1",
+        ("docs/jamieson2015/README.md", r"and (\d+)% of z for n = \d+; one pull"),
+        ("docs/jamieson2015/README.md", r"and \d+% of z for n = (\d+); one pull"),
     ],
 }
 

@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
 NEEDS = {
     "pytorch_loop": "torch",
+    "pytorch_module": "torch",
     "ray_tune_asha": "tensorboardX",  # which Ray Tune needs, and Ray does not
     "dask_ml_hyperband": "dask_ml",
 }

@@ -57,6 +57,8 @@ from lastarm.trainers.functions import Functions, NoState
 from lastarm.trainers.generators import BadYield
 from lastarm.trainers.losses import observation
 from lastarm.trainers.programs import Program, ProgramFailed, UnsafeArchive
+from lastarm.trainers.reporting import BadReport
+from lastarm.trainers.reporting.loops import DropIgnored
 
 GOLDEN = Path(__file__).with_name("golden_texts.txt")
 JOURNALS = Path(__file__).parent / "fixtures" / "journals_0_1"
@@ -87,6 +89,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     e.AllArmsFailed: lambda: e.AllArmsFailed({0: "ValueError: no", 1: "its loss became nan"}),
     e.ArmRaised: lambda: e.ArmRaised(3, 9, "Traceback: …\nValueError: no\n"),
     e.EndedEarly: lambda: e.EndedEarly(3, 7, 9),
+    e.LoopsLeft: lambda: e.LoopsLeft("train", 2),
     e.Stuck: lambda: e.Stuck("the search cannot continue"),
     e.WorkersNotStarted: lambda: e.WorkersNotStarted("no worker could start", "(its output)"),
     e.EngineNotStarted: lambda: e.EngineNotStarted("Ray", "OSError: no", "Check its folder"),
@@ -108,6 +111,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     ),
     e.StateNotLoaded: lambda: e.StateNotLoaded(3, "its file is missing", "Train it again"),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
+    e.Unencrypted: lambda: e.Unencrypted("192.0.2.7"),
     e.OtherSecret: lambda: e.OtherSecret(JOURNAL, ["tune.py", "--api-key", "***"]),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
     e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),
@@ -129,6 +133,8 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     FewConfigs: lambda: FewConfigs(there=8, asked=32),
     SearchStopped: lambda: SearchStopped(pulls=40, budget=48),
     BadYield: lambda: BadYield("train", "yielded a text"),
+    BadReport: lambda: BadReport("train", "gave no state"),
+    DropIgnored: lambda: DropIgnored("train"),
     ConfigNotLoaded: lambda: ConfigNotLoaded("ValueError: no"),
     NoState: lambda: _trained(Functions(lambda config, state, pulls: None, abs)),
     ProgramFailed: lambda: _trained(Program(["false"])),

@@ -11,7 +11,7 @@ import lastarm
 from lastarm.cli.command import COMMANDS
 
 HEAVY = {"numpy", "numba", "scipy", "sklearn", "pandas", "rich", "click", "distributed", "ray"}
-HEAVY |= {"matplotlib", "optuna"}
+HEAVY |= {"matplotlib", "optuna", "torch", "lightning", "transformers", "keras"}
 
 # What README, docs and examples of 0.1.0 import. Only `lastarm.plan`, `lastarm.forecast` and
 # `lastarm.utilisation`, which were headings of the API reference, have moved: see CHANGELOG.

@@ -4,10 +4,12 @@ import fcntl
 import json
 import math
 import os
+import pickle
 import platform
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,6 +55,7 @@ from lastarm.events import (
     Opened,
     Pull,
     Saved,
+    Started,
     Told,
     Work,
 )
@@ -81,7 +84,10 @@ def play(path: Path, *, budget: int = 128, seed: int = 0, table: Any = TABLE) ->
 
 numbers = st.floats(allow_nan=True, allow_infinity=True)
 configs = st.none() | st.dictionaries(st.text(), st.floats(-1e9, 1e9) | st.text())
-pulls = st.builds(Pull, st.integers(0, 10**12), st.integers(1, 10**12), configs)
+numbered = st.integers(0, 10**12), st.integers(1, 10**12)
+pulls = st.builds(Pull, *numbered, configs) | st.builds(
+    Started, *numbered, configs, st.text(), st.none() | st.floats(0, 1e12)
+)
 works = st.builds(
     Work,
     st.integers(0, 10**12),
@@ -128,7 +134,13 @@ def test_every_event_reads_back_as_it_was_written(event: Event, durable: int, af
     assert read_back is not None
     assert (read_back.durable, read_back.after, read_back.sum) == (durable, after, checksum)
     assert repr(read_back.event()) == repr(event)
+    assert start_of(read_back.event()) == start_of(event)
     assert isinstance(read_back, KnownLine) == (isinstance(event, Pull | Loss) and ordinary(line))
+
+
+def start_of(event: Event) -> Any:
+    """Who performed a pull and since when, if that was recorded."""
+    return (event.worker, event.at) if isinstance(event, Started) else ("", None)
 
 
 def ordinary(line: bytes) -> bool:
@@ -148,7 +160,8 @@ def told(line: Line | None) -> str:
         event = line.event()
     except Exception as error:
         return f"{type(error)} {error}"
-    return f"{event!r} {getattr(event, 'config', None)!r} {line.durable} {line.after} {line.sum}"
+    config, start = getattr(event, "config", None), start_of(event)
+    return f"{event!r} {config!r} {start!r} {line.durable} {line.after} {line.sum}"
 
 
 ODD = st.sampled_from(
@@ -170,6 +183,7 @@ NAMES = st.sampled_from(
         "train_seconds",
         "loss_seconds",
         "worker",
+        "at",
         "attempt",
         "moves",
         "move_seconds",
@@ -234,6 +248,45 @@ def test_a_line_is_json_that_a_person_can_read() -> None:
         "after": "ab",
         "sum": encode(loss, 7, "ab")[1],
     }
+
+
+@pytest.mark.parametrize("worker", ["", "process 1"])
+@pytest.mark.parametrize("at", [None, 1795122903.25])
+def test_a_pull_tells_who_performs_it_and_since_when_and_is_the_same_pull(
+    worker: str, at: float | None
+) -> None:
+    started, pull = Started(3, 25, {"lr": 0.1}, worker, at), Pull(3, 25)
+    assert started == pull
+    assert pull == started
+    assert hash(started) == hash(pull)
+    assert started != Pull(3, 26)
+    assert started != 3
+    said = json.loads(encode(started, 7, "ab")[0])
+    assert (said.get("worker", ""), said.get("at")) == (worker, at)
+    again = pickle.loads(pickle.dumps(started))
+    assert (again, again.config, again.worker, again.at) == (pull, {"lr": 0.1}, worker, at)
+
+
+def test_who_performs_a_pull_and_since_when_changes_no_answer(tmp_path: Path) -> None:
+    path, before = tmp_path / "search.jsonl", time.time()
+    first = play(path)
+    begun = [event for event in read(path) if isinstance(event, Pull)]
+    assert all(isinstance(event, Started) for event in begun)
+    times = [event.at for event in begun if isinstance(event, Started) and event.at]
+    assert before - 0.001 <= times[0] <= times[-1] <= time.time() + 0.001
+    assert len(times) == len(begun)
+    written = read(path)
+    for told in ((), ("another", 0.0)):
+        other, lines, after = tmp_path / "other.jsonl", b"", ""
+        for event in written[:-1]:
+            changed: Event = event
+            if isinstance(event, Pull):
+                changed = Started(event.arm, event.upto, event.config, *told)
+            line, after = encode(changed, 0, after)
+            lines += line
+        other.write_bytes(lines)
+        assert play(other).digest == first.digest
+        assert read(other) == written
 
 
 def test_a_journal_that_is_not_there_is_created_whole(tmp_path: Path) -> None:
@@ -374,7 +427,7 @@ def test_an_event_driven_policy_is_told_each_loss_before_it_decides(tmp_path: Pa
     policy = ASHA(16, 100, max_pulls=9)
     path = tmp_path / "j.jsonl"
     search(RecordedCurves(TABLE), rows, policy=policy, journal=path, on_event=events.append)
-    assert [type(event) for event in events[1:-1]] == [Pull, Loss] * (len(events) // 2 - 1)
+    assert [type(event) for event in events[1:-1]] == [Started, Loss] * (len(events) // 2 - 1)
 
 
 def test_what_a_group_has_done_is_synced_if_it_is_interrupted(

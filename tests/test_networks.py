@@ -1,5 +1,6 @@
 """scikit-learn's networks by a kernel: what `partial_fit` does, bit for bit."""
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -186,6 +188,7 @@ def test_what_the_kernel_cannot_do_is_done_by_partial_fit(
     [
         ({"alpha": -1.0}, {}),
         ({"hidden_layer_sizes": (0,)}, {}),
+        ({"validation_fraction": "all", "beta_1": 2}, {}),
         ({"learning_rate_init": 1e300, "solver": "sgd"}, {}),
         ({"shuffle": False, "batch_size": 20}, {"sample_weight": np.arange(41) < 20}),
         ({}, {"sample_weight": np.ones(3)}),
@@ -258,3 +261,50 @@ def test_the_model_of_an_arm_predicts_what_the_arm_predicted() -> None:
     assert np.array_equal(
         model.predict_proba(fold.validation.X), state.model.predict_proba(fold.validation.X)
     )
+
+
+def own(model: Any, X: Any, y: Any) -> float:
+    """A scorer that looks at all that a network can say, also of other rows and as a copy."""
+    others = [X[:3], X + 0, X.astype(np.float32)]
+    said = [model.predict(rows) for rows in (X, *others)]
+    if hasattr(model, "predict_proba"):
+        said += [np.log(model.predict_proba(rows)) for rows in (X, *others)]
+        said += [pickle.loads(pickle.dumps(model)).predict_proba(X), copy.deepcopy(model).classes_]
+    return float(sum(np.sum(part == part[0]) + part.astype(str).size for part in said))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_look_at_rows_that_were_checked_is_a_look_at_the_model(target: str) -> None:
+    kind, y, settings = TARGETS[target]
+    rows = X.copy()
+    trainer = Estimator(kind(hidden_layer_sizes=(6,), **settings), rows, y)
+    state = trainer.start({}, 3)
+    for _ in range(2):
+        state = trainer.train(state, 2)
+        judged = trainer.folds(state)[0].validation.X
+        model: Any = state.model
+        seen = networks.NETWORKS.judged(model, judged)
+        assert seen is not model
+        assert issubclass(type(seen), kind)
+        for of in (judged, judged[:3], judged + 0):
+            assert np.array_equal(seen.predict(of), model.predict(of))
+            if kind is MLPClassifier:
+                assert np.array_equal(seen.predict_proba(of), model.predict_proba(of))
+        assert own(seen, judged, None) == own(model, judged, None)
+        assert type(copy.deepcopy(seen)) is type(pickle.loads(pickle.dumps(seen))) is kind
+        with pytest.raises(ValueError, match="features"):
+            seen.predict(judged[:, 1:])
+        assert alike(pickle.loads(pickle.dumps(seen)), model)
+
+
+@pytest.mark.parametrize("kind", ["numbers that are not finite", "a table", "whole numbers"])
+def test_other_rows_of_val_are_checked_at_every_look(kind: str) -> None:
+    trainer = trainers()["plain"]
+    state = trainer.train(trainer.start({}, 0), 1)
+    rows: Any = trainer.folds(state)[0].validation.X
+    rows = {
+        "a table": pd.DataFrame(rows),
+        "whole numbers": np.ones(rows.shape, int),
+        "numbers that are not finite": np.where(rows > 0, rows, np.nan),
+    }[kind]
+    assert networks.NETWORKS.judged(state.model, rows) is state.model

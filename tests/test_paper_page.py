@@ -13,7 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from lastarm.papers.jamieson2015 import figures
+from lastarm.papers.jamieson2015.intervals import Sample
 from lastarm.papers.jamieson2015.page import Claim, Part, write, write_page
+from lastarm.papers.jamieson2015.rules import RULES
 from lastarm.policies import POLICIES
 from lastarm.report.figures.palette import COLOURS, LABELS, LOOKS
 from tests.refusals import refused
@@ -86,13 +88,14 @@ def test_parts_stand_in_the_order_of_the_paper(tmp_path: Path) -> None:
 
 def test_all_claims_are_in_one_table_and_stay_in_their_cells(tmp_path: Path) -> None:
     written(tmp_path, "ridge", claims=[Claim("faster", "2–4 times", "3.1 times", "songs", "yes")])
-    written(tmp_path, "table1", claims=[Claim("|S|\nhalves", "n|m", "n", "none", "in part")])
+    halves = Claim("|S|\nhalves", "n|m", "n", "made", "in part", "seconds", "yes for c = 0")
+    written(tmp_path, "table1", claims=[halves])
     page = write_page(tmp_path).read_text()
     assert (
-        "| claim | paper | ours | data | holds? |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        "| faster | 2–4 times | 3.1 times | songs | yes |\n"
-        "| \\|S\\| halves | n\\|m | n | none | in part |\n"
+        "| claim | paper | ours | axis | data | other choices | holds? |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| faster | 2–4 times | 3.1 times |  | songs |  | yes |\n"
+        "| \\|S\\| halves | n\\|m | n | seconds | made | yes for c = 0 | in part |\n"
         "\n"
     ) in page
 
@@ -178,18 +181,27 @@ def test_errors_far_apart_have_a_logarithmic_axis(spread: float, scale: str) -> 
     assert [axes.get_yscale() for axes in drawn(rows(spread)).axes] == [scale, scale]
 
 
-def test_the_line_is_the_mean_over_trials_and_the_band_the_middle_half() -> None:
-    table = [row for row in rows() if row["policy"] == "uniform"]
-    line = figures.PolicyLine.of(
-        [{name: str(value) for name, value in row.items()} for row in table]
-    )
+def test_the_line_is_the_mean_over_trials_and_the_band_its_interval() -> None:
+    table = [row for row in rows(trials=12) if row["policy"] == "uniform"]
+    line = figures.PolicyLine.of(Sample(table), "uniform")
     assert line.budgets.tolist() == [16, 32, 64, 128, 256, 512, 1024]
-    assert line.seconds[0] == pytest.approx(0.516)
-    assert line.mean[-1] == pytest.approx(1.015)
-    assert [line.low[-1], line.high[-1]] == pytest.approx([1.0075, 1.0225])
-    left, right = drawn(table).axes
+    assert line.costs[0] == pytest.approx(0.516)
+    assert line.mean[-1] == pytest.approx(1.055)
+    assert 1.03 < line.low[-1] < 1.04
+    assert 1.07 < line.high[-1] < 1.08
+    figure = drawn(table)
+    left, right = figure.axes
     assert np.array_equal(left.lines[0].get_xydata(), np.c_[line.budgets, line.mean])
-    assert np.array_equal(right.lines[0].get_xydata(), np.c_[line.seconds, line.mean])
+    assert np.array_equal(right.lines[0].get_xydata(), np.c_[line.costs, line.mean])
+    assert "95 % intervals" in figure.get_suptitle()
+    assert "intervals" not in drawn(rows(trials=2)).get_suptitle(), "of two trials there are none"
+
+
+def test_the_rules_that_changed_are_on_the_page(tmp_path: Path) -> None:
+    written(tmp_path, "ridge")
+    page = write_page(tmp_path).read_text()
+    for change in RULES["changed"]:
+        assert " | ".join(change[name] for name in ("rule", "was", "now", "when")) in page
 
 
 def test_where_a_policy_ends_before_others_is_marked() -> None:
@@ -211,7 +223,7 @@ def test_where_all_end_together_nothing_is_marked() -> None:
 def test_where_a_trial_diverged_the_line_has_a_gap(tmp_path: Path) -> None:
     table = rows()
     table[2]["test_loss"] = float("inf")
-    table.append(table[0] | {"policy": "somebody-elses"})
+    table += [row | {"policy": "somebody-elses"} for row in table if row["policy"] == "lucb"]
     figure = drawn(table)
     assert np.isnan(figure.axes[0].lines[2].get_ydata()).sum() == 1
     figures.save(figure, tmp_path, "gap")

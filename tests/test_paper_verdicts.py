@@ -79,28 +79,37 @@ def test_doublings_claims_are_of_the_table(
 @pytest.mark.parametrize(
     ("trials", "holds", "words"),
     [
-        (["01 01"], "no", "a factor of 1 in the median"),
-        (["011 001"], "yes", "a factor of 2 in the median (2 with q = 0.9)"),
-        (["01 01", "11 01"], "in part", "a factor of 1.5 in the median"),
+        (["01 01"], "no", "a factor of 1.0 (1.0) in the median"),
+        (["011 001"], "yes", "a factor of 2.0 (2.0) in the median"),
+        (
+            ["01 01", "01 01", "11 01"],
+            "not settled",
+            "less is needed in 4 of 12 trials, more in 0",
+        ),
+        (["01 01", "11 01"], "not settled", "a factor of 1.5"),
         (["001 101"], "no", "more in 0"),  # a success before a failure does not count
-        (["11 01", "01 11", "01 11"], "no", "a factor of 0.5 in the median"),
-        (["00 00", "10 00"], "undecided", "neither finds it"),
-        (["00 00", "01 01", "11 01"], "in part", "both fail in 1 others"),
-        (["11 00"], "yes", "a factor of 4 in the median"),
-        (["11 00", "11 10", "00 11"], "yes", "fails in 1 of these, uniform allocation alone in 2"),
+        (["11 01", "01 11", "01 11"], "not settled", "a factor of 0.5"),
+        (["00 00", "10 00"], "not settled", "a factor of not known"),
+        (["11 00"], "yes", "a factor of at least 4.0"),
+        (["00 11"], "no", "a factor of at most 0.2"),
     ],
 )
 def test_halvings_factor_is_of_what_each_needed(trials: list[str], holds: str, words: str) -> None:
     rows = [
         {"q": 0.9, "trial": trial, "policy": policy, "n": 8, "budget": 10 * 2**k}
         | {"found": right == "1"}
-        for trial, both in enumerate(trials)
+        for trial, both in enumerate(trials * (12 // len(trials)))
         for policy, found in zip(RIVALS, both.split(), strict=True)
         for k, right in enumerate(found)
     ]
     claim = examples.needs_less(rows)
-    assert claim.holds == holds
+    assert claim.holds == holds, claim.ours
     assert words in claim.ours
+
+
+def test_a_median_counts_each_trial_as_often_as_it_was_drawn() -> None:
+    numbers, shares = np.array([3.0, 1.0, 2.0, 9.0]), np.array([[1, 1, 1, 1], [0, 3, 0, 1]]) / 4
+    assert examples.medians(numbers, shares).tolist() == [2.5, 1.0]
 
 
 def svm_rows(errors: dict[tuple[str, int, float | str], list[float]]) -> list[dict[str, Any]]:
@@ -117,13 +126,13 @@ def svm_rows(errors: dict[tuple[str, int, float | str], list[float]]) -> list[di
     ("halving", "uniform", "holds", "words"),
     [
         # Uniform has its lowest error from the first budget on: nobody is faster.
-        ([0.2, 0.1, 0.1], [0.1, 0.1, 0.1], "no", "0.2 times"),
-        ([0.1, 0.1, 0.1], [0.1, 0.1, 0.1], "no", "at least 1.0 times"),
+        ([0.2, 0.1, 0.1], [0.1, 0.1, 0.1], "no", "at most 0.2 times"),
+        ([0.1, 0.1, 0.1], [0.1, 0.1, 0.1], "not settled", "not known faster"),
         ([0.3, 0.1, 0.1], [0.3, 0.2, 0.1], "yes", "4.0 times"),
         ([0.3, 0.2, 0.0], [0.3, 0.2, 0.1], "yes", "2.0 times"),
         ([0.3, 0.2, 0.08], [0.3, 0.2, 0.1], "in part", "1.3 times"),
-        ([0.3, 0.2, 0.15], [0.3, 0.2, 0.1], "no", "does not reach that: 15.00% is its lowest"),
-        ([0.1, 0.1, 0.1], [0.3, 0.2, 0.1], "yes", "with 16 samples; Successive Halving does with"),
+        ([0.3, 0.2, 0.15], [0.3, 0.2, 0.1], "no", "at most 1.0 times"),
+        ([0.1, 0.1, 0.1], [0.3, 0.2, 0.1], "yes", "with 16 samples, Successive Halving at least"),
         # An error that it reached goes up again.
         ([0.3, 0.1, 0.2], [0.3, 0.1, 0.2], "no", "uniform allocation comes to 10.00% with 4"),
     ],
@@ -135,11 +144,11 @@ def test_faster_is_by_what_both_need_for_the_same_error(
     games = zip(RIVALS, (halving, uniform), strict=True)
     rows = svm_rows(
         {
-            (policy, budget, ""): [error - 0.01, error + 0.01]
+            (policy, budget, ""): [error - 0.01, error + 0.01] * 6
             for policy, errors in games
             for budget, error in zip(budgets, errors, strict=True)
         }
-        | {("uniform", 999, ""): [0.0, 0.0], (RIVALS[0], 1, 10.0): [0.0, 0.0]}
+        | {("uniform", 999, ""): [0.0] * 12, (RIVALS[0], 1, 10.0): [0.0] * 12}
     )
     claim = examples.faster(rows, budgets)
     assert claim.holds == holds
@@ -154,8 +163,8 @@ def test_faster_is_by_what_both_need_for_the_same_error(
         ([0.011] * 5, "no"),
         ([-0.011] * 5, "no"),
         ([0.03, 0.02, 0.03, 0.02, 0.03], "no"),
-        ([0.1, -0.1, 0.05, -0.05, 0.0], "undecided"),  # not significant is not the same
-        ([0.0] * 4, "undecided"),
+        ([0.1, -0.1, 0.05, -0.05, 0.0], "not settled"),  # not significant is not the same
+        ([0.0], "not settled"),  # too few trials
     ],
 )
 def test_a_sigmoid_will_do_if_the_error_is_the_same_for_sure(
@@ -163,7 +172,7 @@ def test_a_sigmoid_will_do_if_the_error_is_the_same_for_sure(
 ) -> None:
     steepest = max(examples.SIGMOIDS)
     errors: dict[tuple[str, int, float | str], list[float]] = {
-        (RIVALS[0], 16, s): [0.2 + (s == steepest) * change for change in changes]
+        (RIVALS[0], 16, s): [0.2 + (s == steepest) * change for change in changes * 3]
         for s in ("", *examples.SIGMOIDS)
     }
     assert examples.footnote(svm_rows(errors), 16).holds == holds

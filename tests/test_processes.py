@@ -30,7 +30,7 @@ from lastarm.errors import (
     CheckpointNotWritten,
     WorkersNotStarted,
 )
-from lastarm.events import Event, Loss, Pull
+from lastarm.events import Event, Loss, Pull, Started, Told
 from lastarm.journal import read
 from lastarm.runners import Arms
 from lastarm.runners.processes import STARTING, Setup, TrainerFile, send
@@ -122,6 +122,18 @@ def test_bad_arms_of_every_kind_are_survived_and_told(tmp_path: Path) -> None:
     assert math.isnan(result.curves[5][0][1])
     starts = [event.arm for event in read(tmp_path / "j.jsonl") if isinstance(event, Pull)]
     assert [starts.count(arm) for arm in range(5)] == [1, 1, 3, 3, 1]
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_the_line_of_a_pull_says_which_worker_performs_it(
+    tmp_path: Path, checkpoints: bool
+) -> None:
+    journal = tmp_path / "j.jsonl"
+    search(Drifting(), LIMITS, policy=HALVING, workers=2, journal=journal, checkpoints=checkpoints)
+    said = {event: event.worker for event in read(journal) if isinstance(event, Started)}
+    assert said == {
+        event.pull: event.work.worker for event in read(journal) if isinstance(event, Told)
+    }
 
 
 def test_all_arms_taking_their_workers_down_is_one_error_that_lists_the_causes(
@@ -285,7 +297,7 @@ def test_a_worker_goes_on_while_its_state_is_synced_unless_it_is_the_only_one(
     assert result.digest == search(trainer, LOSSES, policy=policy).digest
     assert went_on == [workers > 1]
     if workers == 1:
-        assert [type(event) for event in read(journal)[1:-1]] == [Pull, Loss] * 16
+        assert [type(event) for event in read(journal)[1:-1]] == [Started, Loss] * 16
 
 
 def test_all_results_that_are_there_come_back_together() -> None:

@@ -37,6 +37,7 @@ from tests.eventually import eventually
 from tests.refusals import refused, warned
 from tests.test_causes import raised_there
 from tests.test_raised import METHODS, failures
+from tests.test_reporting import SPACE, wandering, without_states
 
 LIMITS = Configs([{"limit": k / 10} for k in range(16)])
 HALVING = SuccessiveHalving(16, 320)
@@ -271,6 +272,16 @@ def test_states_that_cannot_leave_their_worker_stay_with_it() -> None:
     result = found(runner=TWO)
     assert result.digest == found().digest
     assert result.spent.repeated == 0
+
+
+@pytest.mark.parametrize("function", [wandering, without_states])
+def test_loops_that_report_have_the_digest_of_serial(function: Any) -> None:
+    found = partial(search, function, SPACE, policy=SuccessiveHalving(16, 320))
+    serial = found()
+    result = found(runner=TWO)
+    assert result.digest == serial.digest
+    assert result.spent.repeated == 0
+    assert found(runner=TWO, checkpoints=Checkpoints(alive=2)).digest == serial.digest
 
 
 class InPlace:

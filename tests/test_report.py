@@ -361,7 +361,7 @@ def test_what_to_do_next() -> None:
         page = contents_of(events, journal="my search.jsonl", running=state == "running")
         return [step["command"] or step["words"] for step in page["next"]]
 
-    assert steps("running") == ["lastarm show 'my search.jsonl' --watch"]
+    assert steps("running") == ["lastarm watch 'my search.jsonl'"]
     command = ("/usr/bin/lastarm", "tune", "train.py")
     assert steps("stopped", *command) == ["lastarm resume 'my search.jsonl'"]
     assert steps("complete", *command) == [

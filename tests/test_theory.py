@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from lastarm import (
     search,
 )
 from lastarm.errors import BudgetTooSmall
-from lastarm.papers.jamieson2015.theorems import Instance, least_enough
+from lastarm.papers.jamieson2015.theorems import ENVELOPES, Adversary, Instance, least_enough
+from lastarm.papers.jamieson2015.theorems import played as game
 from lastarm.policies import Doubling
 from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.parts.integers import ceil_log
@@ -31,11 +33,13 @@ from lastarm.theory import (
     ends_lower,
     envelope,
     halving_budget,
+    halving_budget_by_rung,
     halving_budget_by_sum,
     halving_budget_of_example_2,
     halving_regret,
     hoeffding_envelope,
     inverse_of_example_1,
+    safe_rungs,
     settling_time,
     sgd_envelope,
     told_apart,
@@ -112,6 +116,68 @@ def test_theorem_1_turned_round_is_theorem_1(table: Table) -> None:
         tolerated = tolerated_settling(n, budget)
         covered = all(time < tolerated[i] for i, time in enumerate(settling, start=2))
         assert covered == (budget > z)
+
+
+@settings(max_examples=400, deadline=None)
+@given(table=settling_tables(), more=st.integers(0, 50))
+def test_if_every_rung_is_safe_halving_finds_the_best_arm(table: Table, more: int) -> None:
+    n, settling = len(table), Envelopes(table).gaps_settle
+    enough = halving_budget_by_rung(settling)
+    assert enough <= halving_budget(settling)
+    policy = SuccessiveHalving(n, int(enough) + more)
+    assert played(policy, table).arm == int(np.argmin(table[:, -1]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(table=settling_tables(), more=st.integers(0, 50))
+def test_the_same_for_trainers_that_restart(table: Table, more: int) -> None:
+    enough = halving_budget_by_rung(Envelopes(table).gaps_settle, restarts=True)
+    assert enough >= halving_budget_by_rung(Envelopes(table).gaps_settle)
+    policy = SuccessiveHalving(len(table), int(enough) + more, restarts=True)
+
+    def loss(arm: int, t: int) -> float:
+        return float(table[arm, min(t, table.shape[1]) - 1])
+
+    assert game(policy, loss).arm == int(np.argmin(table[:, -1]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), n=st.integers(2, 70), restarts=st.booleans())
+def test_one_share_less_than_all_rungs_need_is_not_enough_for_some_losses(
+    data: st.DataObject, n: int, restarts: bool
+) -> None:
+    """For every n and every rung there are losses for which the sharper budget is needed."""
+    rung = data.draw(st.sampled_from(safe_rungs(n, n * ceil_log(n, 2))))
+    late = data.draw(st.integers(2, 60))
+    settling = [late] * (rung.rank - 1) + [1] * (n - rung.rank)  # ranks 2 to n
+    enough = int(halving_budget_by_rung(settling, restarts=restarts))
+
+    def loss(arm: int, t: int) -> float:
+        """Arm n − 1 is the best: until `late` it ties with those of rank 2 to `rung.rank`."""
+        rank = (arm - n) % n + 2 if arm < n - 1 else 1
+        limit = 0.0 if rank == 1 else 1.0 if rank <= rung.rank else 4.0
+        return limit + (0.5 if t < late else 0.0) * (1 if rank == 1 else -1)
+
+    best = n - 1
+    assert game(SuccessiveHalving(n, enough, restarts=restarts), loss).arm == best
+    less = enough - 1
+    if less >= n * ceil_log(n, 2):
+        assert game(SuccessiveHalving(n, less, restarts=restarts), loss).arm != best
+
+
+@given(data=st.data(), n=st.integers(2, 200), budget=st.integers(1, 10**6))
+def test_safe_rungs_are_those_of_the_plan(data: st.DataObject, n: int, budget: int) -> None:
+    budget = max(budget, n * ceil_log(n, 2))
+    restarts = data.draw(st.booleans())
+    planned = SuccessiveHalving(n, budget, restarts=restarts).plan().rungs
+    dropping = [(rung.arms, rung.upto) for rung in planned if rung.arms > 1]
+    assert [(r.arms, r.upto) for r in safe_rungs(n, budget, restarts=restarts)] == dropping
+
+
+def test_where_a_gap_never_settles_no_budget_is_enough() -> None:
+    assert halving_budget_by_rung([]) == 0
+    assert halving_budget_by_rung([math.inf, 1]) == math.inf
+    assert safe_rungs(1, 10) == []
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
@@ -224,6 +290,20 @@ def test_example_2_follows_from_example_1_and_as_printed_does_not(n: int) -> Non
     assert halving / uniform == pytest.approx(4 * ceil_log(n, 2) / n)
     other = uniform_budget_of_example_2(n, sigma, delta, as_printed=True)
     assert printed / other == pytest.approx(halving / uniform), "the ratio stands"
+
+
+@pytest.mark.parametrize("n", [4, 16, 64, 256, 1024])
+def test_example_2s_budget_of_uniform_allocation_is_enough_but_not_needed(n: int) -> None:
+    needed = uniform_budget(Adversary(n, ENVELOPES["σ·log(nt/δ)/t"](n)).settling)
+    enough = uniform_budget_of_example_2(n, sigma=1.0, delta=0.05)
+    assert 1.49 <= enough / needed <= 1.71
+    assert "needs" not in (uniform_budget_of_example_2.__doc__ or "").split("\n")[0]
+
+
+def test_r_k_of_the_theory_page_is_the_level_of_rung_k_everywhere() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "theory.md").read_text()
+    assert "R_k = r_0 + … + r_k" in page
+    assert "R_{k+1}" not in page
 
 
 def test_hoeffdings_envelope_as_printed_promises_next_to_nothing() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
 
     __version__: str
     from lastarm.checkpoints import Checkpoints
+    from lastarm.errors import Dropped
     from lastarm.events import Changed, Closed, Extended, Failure, Loss, Opened, Pull
     from lastarm.policies import (
         ASHA,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # typing itself takes a while to import
         Generated,
         Program,
         RecordedCurves,
+        Reporting,
         RunningMean,
         RunningMinimum,
         Trainer,
@@ -59,6 +61,7 @@ __all__ = [
     "Closed",
     "Configs",
     "Doubling",
+    "Dropped",
     "EnvelopeHalving",
     "ExponentialGap",
     "Extended",
@@ -82,6 +85,7 @@ __all__ = [
     "Program",
     "Pull",
     "RecordedCurves",
+    "Reporting",
     "Result",
     "Rounds",
     "RunningMean",
@@ -109,6 +113,7 @@ _name = later(
     __name__,
     {
         "checkpoints": "Checkpoints",
+        "errors": "Dropped",
         "events": "Changed Closed Extended Failure Loss Opened Pull",
         "policies": (
             "ASHA EXP3 LUCB Brackets Doubling EnvelopeHalving ExponentialGap HorizonHalving "
@@ -122,7 +127,8 @@ _name = later(
         "searching": "load search",
         "space": "Choice Configs Grid Integer LogUniform Normal Uniform",
         "trainers": (
-            "Functions Generated Program RecordedCurves RunningMean RunningMinimum Trainer"
+            "Functions Generated Program RecordedCurves Reporting RunningMean RunningMinimum "
+            "Trainer"
         ),
     },
 )

@@ -243,6 +243,25 @@ class EndedEarly(LastarmWarning):
         )
 
 
+class Dropped(BaseException):
+    """Raised where a loop waits at its report: its arm is not pulled again in this process.
+
+    The search ends, or others need the memory. It is not an error, and comes from `BaseException`,
+    so that `except Exception` lets it pass. Clean up, by `finally` or `with`, and let it pass.
+    """
+
+
+class LoopsLeft(LastarmWarning):
+    """`many` loops of a `function` that reports did not end when their arms were dropped."""
+
+    def __init__(self, function: str, many: int) -> None:
+        self.function, self.many = function, many
+        super().__init__(
+            f"{many} loops of {function} have not ended, and their threads are still there. Let "
+            "lastarm.Dropped pass: use `except Exception`, or raise it again."
+        )
+
+
 # A policy's or a runner's ----------------------------------------------------------------------
 
 
@@ -613,6 +632,18 @@ class JournalRepaired(LastarmWarning):
         super().__init__(
             f"the journal {path} ended in {torn} bytes that a crash had left incomplete; they are "
             "cut off, and the pulls that they were about are done again"
+        )
+
+
+class Unencrypted(LastarmWarning):
+    """A page is served to other machines, at `host`, without encryption."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(
+            f"what is sent from {shown(host)} is not encrypted: whoever is on the way can read "
+            "the journals, and the secret of the address. Use --certificate on a network that you "
+            "do not trust"
         )
 
 

@@ -69,6 +69,46 @@ class Pull:
 _set_arm, _set_upto, _set_config = (vars(Pull)[name].__set__ for name in ("arm", "upto", "config"))
 
 
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Started(Pull):
+    """A pull that was given to a worker: the same pull, which also knows to which, and when.
+
+    `worker` and `at`, the time of day in seconds since 1970, are for people, who may want to watch
+    a search. They decide nothing and are not compared. What is not known is "" or None.
+
+    >>> Started(3, 25, worker="process 1", at=1795122903.25) == Pull(3, 25)
+    True
+    """
+
+    worker: str = ""
+    at: float | None = None
+
+    def __init__(
+        self,
+        arm: int,
+        upto: int,
+        config: Mapping[str, Any] | None = None,
+        worker: str = "",
+        at: float | None = None,
+    ) -> None:
+        Pull.__init__(self, arm, upto, config)
+        _set_worker(self, worker)
+        _set_at(self, at)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Pull):
+            return self.arm == other.arm and self.upto == other.upto
+        return NotImplemented
+
+    __hash__ = Pull.__hash__
+
+    def __repr__(self) -> str:
+        return repr(Pull(self.arm, self.upto))
+
+
+_set_worker, _set_at = (vars(Started)[name].__set__ for name in ("worker", "at"))
+
+
 class Work(NamedTuple):
     """What it took to answer a pull, the worker and the number of the attempt.
 

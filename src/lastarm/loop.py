@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 from lastarm.columns import reserve
 from lastarm.errors import Stuck
-from lastarm.events import Changed, Event, Failure, Loss, Pull, Told
+from lastarm.events import Changed, Event, Failure, Loss, Pull, Started, Told
 from lastarm.journal import Journal, Unwritten
 from lastarm.journal import replay as replayed
 from lastarm.masking import masked_data, masked_text
@@ -83,7 +83,7 @@ def run(
             pull, attempt = turn
             started[pull] = attempt
             reserve(begun, pull.arm, False)
-            told = pull if begun[pull.arm] else Pull(pull.arm, pull.upto, configs[pull.arm])
+            told = _started(runner, pull, attempt, None if begun[pull.arm] else configs[pull.arm])
             begun[pull.arm] = True
             if changed:
                 journal.append(changed)
@@ -116,6 +116,16 @@ def run(
                 del started[back.pull]
                 turns.learn(back)
                 group.add(journal.sealed(_judged(_without_secrets(back), lost, retries)))
+
+
+def _started(runner: Runner, pull: Pull, attempt: int, config: Config | None) -> Started:
+    """The pull, with its worker and the time of day: both for people only.
+
+    A runner that has a clock of its own has no time of day.
+    """
+    at = None if hasattr(runner, "now") else round(time(), 3)
+    worker = runner.worker_of(pull, attempt) if hasattr(runner, "worker_of") else ""
+    return Started(pull.arm, pull.upto, config, worker, at)
 
 
 class _Group:

@@ -189,9 +189,9 @@ class StateFolder:
                 if (self._digest(own), status.st_size) != (saved.digest, saved.size):
                     raise CheckpointLost("it is not what was saved")
                 own.seek(0)
-                if sizes := _sizes(own, status.st_size):
-                    return _unpickled(own, *sizes, self._imported_as)
                 if not self._own_way:
+                    if sizes := _sizes(own, status.st_size):
+                        return _unpickled(own, *sizes, self._imported_as)
                     raise NeedsItsTrainer("its trainer has written it by its own `save`")
                 # It opens the file once more, by its name, which must lead to the same.
                 if not is_ours(folder.status):

@@ -44,6 +44,9 @@ class Checkpoints:
     - `sync`: whether each state is made to survive a power cut before its loss counts. By default,
       only that of the winner is. States survive the death of every process in any case, and an arm
       whose state is lost is trained again
+    - `alive`: how many arms may wait in a process in the middle of their loops, with all that they
+      have: those whose function reports. Others wait as states. By default, as many as `memory`
+      holds by the size of their states, and at most 64
     """
 
     folder: str | Path | None = None
@@ -51,10 +54,13 @@ class Checkpoints:
     disk: int = 2**35
     trust: bool = False
     sync: bool = False
+    alive: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("memory", self.memory, 0, "how many bytes of states are kept in memory")
         whole_number("disk", self.disk, 0, "how many bytes of states are kept on the disk")
+        if self.alive is not None:
+            whole_number("alive", self.alive, 1, "how many arms may wait in a process")
         for name, given, what in (
             ("trust", self.trust, "states from elsewhere are loaded"),
             ("sync", self.sync, "each state is on the disk before its loss counts"),

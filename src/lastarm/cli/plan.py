@@ -17,7 +17,7 @@ from lastarm.policies.parts.budgeted import Budgeted
 from lastarm.policies.plan import Plan
 from lastarm.policy import describe
 from lastarm.texts import counted
-from lastarm.theory import tolerated_settling
+from lastarm.theory import SafeRung, halving_budget, safe_rungs, tolerated_settling
 from lastarm.theory.forecast import forecast
 
 
@@ -33,10 +33,12 @@ def plan(
     chosen, _ = by_options(policy, numbers, there_are=inf)
     planned = chosen.plan()
     settling = tolerated_settling(chosen.arms, chosen.budget) if chosen.theorem_1_holds else {}
+    restarts = getattr(chosen, "restarts", False)
+    safe = safe_rungs(chosen.arms, chosen.budget, restarts=restarts) if settling else []
     given = (workers, seconds_per_pull, seconds_per_look)
     foreseen = _forecast(chosen, *given) if any(value is not None for value in given) else None
     if as_json:
-        answer = _as_json(chosen, planned, settling)
+        answer = _as_json(chosen, planned, settling, safe)
         if foreseen:
             answer |= foreseen.as_dict()
         display.print_json(answer)
@@ -76,16 +78,35 @@ def plan(
             f"that time, and wait for {round(foreseen.idle_seconds):,} s in all."
         )
     if settling:
+        _guarantees(chosen.arms, settling, safe)
+
+
+def _guarantees(arms: int, settling: dict[int, float], safe: list[SafeRung]) -> None:
+    """How soon losses have to settle for the best arm to be sure to win: by both theorems."""
+    display.say(
+        "\nThe best arm is sure to win if, for each rank and before this number of pulls, all "
+        "losses are within half of the\ngap between the limit of that rank and the best limit "
+        "(Theorem 1 of the paper; sufficient, not necessary):"
+    )
+    table = display.table("rank", "settled before")
+    for rank, before in settling.items():
+        if rank in (2, 3, arms) or rank.bit_count() == 1:
+            table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
+    display.console.print(table)
+    if min(settling.values()) <= 1:
         display.say(
-            "\nThe best arm is sure to win if, for each rank and before this number of pulls, all "
-            "losses are within half of the\ngap between the limit of that rank and the best limit "
-            "(Theorem 1 of the paper; sufficient, not necessary):"
+            "A rank is not covered if its losses would have to settle before their first "
+            "pull: Theorem 1 then guarantees\nnothing. It needs a budget of more than "
+            f"{halving_budget([1] * (arms - 1)):,}."
         )
-        table = display.table("rank", "settled before")
-        for rank, before in settling.items():
-            if rank in (2, 3, len(settling) + 1) or rank.bit_count() == 1:
-                table.add_row(f"{rank:,}", f"{before:,.1f}" if before > 1 else "not covered")
-        display.console.print(table)
+    display.say(
+        "\nLess is enough, rung by rung: for one rank in each rung, and by the level of that rung "
+        "(docs/theory.md, “Sharper”):"
+    )
+    table = display.table("rung", "arms", "rank", "settled by")
+    for number, rung in enumerate(safe, start=1):
+        table.add_row(*(f"{cell:,}" for cell in (number, *rung)))
+    display.console.print(table)
 
 
 def _brackets(chosen: Budgeted, brackets: list[dict[str, Any]]) -> Any:
@@ -117,7 +138,9 @@ def _forecast(chosen: Budgeted, workers: Any, per_pull: Any, per_look: Any) -> U
     )
 
 
-def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dict[str, Any]:
+def _as_json(
+    chosen: Budgeted, planned: Plan, settling: dict[int, float], safe: list[SafeRung]
+) -> dict[str, Any]:
     described = describe(chosen)
     return {
         "policy": described.pop("name"),
@@ -127,5 +150,6 @@ def _as_json(chosen: Budgeted, planned: Plan, settling: dict[int, float]) -> dic
         "observations": planned.observations,
         "exact": planned.exact,
         "settling": [{"rank": rank, "before": pulls} for rank, pulls in settling.items()],
+        "safe": [rung._asdict() for rung in safe],
         **chosen.plan_details(),
     }

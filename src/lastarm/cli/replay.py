@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
@@ -334,12 +335,21 @@ def print_audit(found: dict[str, Any]) -> None:
     better = truth["better_arms"]
     known = {row["arm"]: row["close"] for row in eliminations}
     close = sum(known.get(arm, False) for arm in better)
-    display.say(
-        "The whole curves show: "
-        + (
-            f"{len(better):,} arms end lower, the best of them arm {better[0]}; "
-            f"{close:,} of them are among the close calls."
-            if better
-            else "no arm ends lower than the recommended one."
-        )
+    display.say(f"The whole curves show: {in_truth(better, close)}.")
+
+
+def in_truth(better: Sequence[int], close: int) -> str:
+    """The arms that end lower than the recommended one, and how many of them were close calls.
+
+    >>> in_truth([7], close=1)
+    'arm 7 ends lower; it was a close call'
+    """
+    if not better:
+        return "no arm ends lower than the recommended one"
+    if len(better) == 1:
+        return f"arm {better[0]} ends lower; it was {'' if close else 'not '}a close call"
+    were = "was a close call" if close == 1 else "were close calls"
+    return (
+        f"{len(better):,} arms end lower, the best of them arm {better[0]}; {close:,} of them "
+        f"{were}"
     )

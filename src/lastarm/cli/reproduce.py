@@ -26,6 +26,7 @@ def reproduce(
     part: str,
     trials: Any,
     quick: bool,
+    again: bool,
     data: str | None,
     workers: Any,
     out: Path | None,
@@ -37,7 +38,7 @@ def reproduce(
             f"--data {data} is for one experiment, not for all. Name the experiment, such as "
             "`lastarm reproduce ridge`."
         )
-    if data is not None and part in ("table1", "theorems", "subsets"):
+    if data is not None and part in ("table1", "theorems", "reductions", "subsets"):
         raise InvalidArgument(
             f"--data {data} is not valid: {part} makes its own data. Leave it out."
         )
@@ -56,14 +57,13 @@ def reproduce(
         seed=whole_number("seed", seed, 0, "what all randomness is derived from"),
     )
     page.check(settings.out)
+    if again:
+        return _again(part, settings)
     try:
         for name, function in functions.items():
             with _progress(name) as show:
                 found: Part = function(replace(settings, progress=show))
-            for claim in found.claims:
-                display.say(f"{claim.claim}: {claim.holds}")
-                display.say(f"    paper: {claim.paper}")
-                display.say(f"    ours:  {claim.ours} ({claim.data})")
+            _tell(found)
     except JournalError:
         display.say("If this is another run, or uses other data, name another folder with --out.")
         raise
@@ -72,6 +72,30 @@ def reproduce(
         return 128 + stopped.signal
     display.say(f"The page: {page.write_page(settings.out)}")
     return 0
+
+
+def _again(part: str, settings: Settings) -> int:
+    """Judge and draw from the rows that are there; then write the page."""
+    if part not in (*page.PARALLEL, "all"):
+        raise InvalidArgument(
+            f"--again is not valid: {part} has no trials to judge again. Name one of "
+            f"{', '.join(page.PARALLEL)}, or all for those of which there are rows."
+        )
+    comparisons = import_module(f"{PAPER}.comparisons")
+    for experiment in (comparisons.RIDGE, comparisons.SVM, comparisons.COMPLETION):
+        there = any(settings.out.glob(f"{experiment.name}-*.csv"))
+        if part == experiment.name or (part == "all" and there):
+            for found in comparisons.again(experiment, settings):
+                _tell(found)
+    display.say(f"The page: {page.write_page(settings.out)}")
+    return 0
+
+
+def _tell(found: Part) -> None:
+    for claim in found.claims:
+        display.say(f"{claim.claim}: {claim.holds}")
+        display.say(f"    paper: {claim.paper}")
+        display.say(f"    ours:  {claim.ours} ({claim.data})")
 
 
 @contextmanager

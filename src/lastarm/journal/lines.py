@@ -35,6 +35,7 @@ from lastarm.events import (
     Origin,
     Pull,
     Saved,
+    Started,
     Work,
 )
 from lastarm.plain import number, readable
@@ -61,15 +62,17 @@ class PullLine(KnownLine, tag="pull"):
     origin: str | UnsetType = UNSET
     mean: float | None = None
     deviation: float | None = None
+    worker: str = ""
+    at: float | None = None
 
     def event(self) -> Pull:
         """The pull."""
-        if self.config is UNSET:
-            return Pull(self.arm, self.upto)
-        config = self.config
-        if self.origin is not UNSET:
+        config = None if self.config is UNSET else self.config
+        if config is not None and self.origin is not UNSET:
             config = Beginning(config, Origin(self.origin, self.mean, self.deviation))
-        return Pull(self.arm, self.upto, config)
+        if not self.worker and self.at is None:  # as in journals of version 0.1
+            return Pull(self.arm, self.upto, config)
+        return Started(self.arm, self.upto, config, sys.intern(self.worker), self.at)
 
 
 class SavedFields(NamedTuple):
@@ -170,6 +173,9 @@ def fields_of(event: Event) -> dict[str, Any]:
     match event:
         case Pull(arm, upto, config):
             fields: dict[str, Any] = {"event": "pull", "arm": arm, "upto": upto}
+            if isinstance(event, Started):
+                fields |= {"worker": event.worker} if event.worker else {}
+                fields |= {} if event.at is None else {"at": event.at}
             if config is None:
                 return fields
             origin = event.origin
@@ -233,7 +239,11 @@ def event_of(fields: dict[str, Any]) -> Event:
     """
     match fields["event"]:
         case "pull":
-            return _pull_of(fields)
+            pull, worker, at = _pull_of(fields), str(fields.get("worker", "")), fields.get("at")
+            if not worker and at is None:
+                return pull
+            at = None if at is None else float(at)
+            return Started(pull.arm, pull.upto, pull.config, worker, at)
         case "loss":
             metrics = {**fields["metrics"]} if "metrics" in fields else None
             saved = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from lastarm.arguments import MOST
 from lastarm.errors import ImpossibleValue
-from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull
+from lastarm.events import Changed, Closed, Event, Extended, Failure, Loss, Opened, Pull, Started
 
 MOST_ARMS = 10**7  # a few bytes must not take all memory
 MOST_SECONDS = 1e12  # 30,000 years
@@ -24,23 +24,29 @@ SECONDS = ("train_seconds", "loss_seconds", "move_seconds")
 FLAT = frozenset({str, int, float, bool, type(None)})
 
 
-def require_sane(events: Iterable[Event]) -> None:
+def require_sane(events: Iterable[Event], first: int = 1) -> None:
     """Refuse events that no search has, naming the first of them.
+
+    :param events: some events of a journal, in their order.
+    :param first: the number of the line of the first of them.
 
     >>> require_sane([Pull(arm=0, upto=4), Pull(arm=1, upto=2**80)])
     Traceback (most recent call last):
     lastarm.errors.ImpossibleValue: line 2 of the journal has upto=1208925819614629174706176, which
     no search has: it is from 0 to 9,223,372,036,854,775,807. Ask the person who made this journal.
     """
-    for line, event in enumerate(events, start=1):
+    for line, event in enumerate(events, start=first):
         names: tuple[str, ...] = ()
         counts: tuple[int, ...] = (0,)
+        times: tuple[str, ...] = SECONDS
         seconds: tuple[float, ...] = ()
         told: dict[str, Any] = {}
         match event:
             case Pull():
                 names, counts = OF_PULLS, (event.arm, event.upto)
                 told = {"config": event.config} if event.config else {}
+                if isinstance(event, Started) and event.at is not None:
+                    times, seconds = ("at",), (event.at,)
             case Loss() | Failure():
                 pull, work = event.pull, event.work
                 names = OF_WORK
@@ -66,7 +72,7 @@ def require_sane(events: Iterable[Event]) -> None:
                 if not 0 <= count <= most:
                     raise ImpossibleValue(line, name, count, f"it is from 0 to {most:,}")
         if seconds and not (min(seconds) >= 0 and sum(seconds) <= MOST_SECONDS):  # nor nan
-            for name, time in zip(SECONDS, seconds, strict=True):
+            for name, time in zip(times, seconds, strict=True):
                 if not 0 <= time <= MOST_SECONDS:
                     raise ImpossibleValue(line, name, time, f"it is from 0 to {MOST_SECONDS:,.0f}")
         for name, value in told.items():

@@ -44,7 +44,7 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
         other = f"It was begun with another version of {kind.name}, so it cannot be resumed here."
         steps = [(other, "")]
     elif state == "running":
-        steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
+        steps = [("It is running. To watch it:", f"lastarm watch {path}")]
     elif ours and not is_masked(given):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more and state == "complete":

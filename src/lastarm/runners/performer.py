@@ -113,6 +113,12 @@ class Performer:
         work = Work(trained, training, looked_at - trained_at, worker, task.attempt, *moved)
         return Loss(pull, loss, work, metrics, saved)
 
+    def let_go(self) -> None:
+        """End what arms have left running in this process, where nothing else is trained."""
+        if hasattr(self._trainer, "let_go"):
+            with self._here:
+                self._trainer.let_go()
+
     def _warnings(self, pull: Pull, state: Any) -> Iterator[LastarmWarning]:
         if self._states.unsaved:
             yield StateNotSaved(pull.arm, self._states.unsaved)

@@ -119,6 +119,10 @@ class Processes:
         """How many workers are idle, as long as the disk keeps up with them."""
         return max(0, min(self.turns.free, self._number - self._unsynced))
 
+    def worker_of(self, pull: Pull, attempt: int) -> str:
+        """The worker that the pull would be started on now, or "" if that is not known yet."""
+        return self.turns.expected(self._arms.task(pull, attempt)) or ""
+
     def start(self, pull: Pull, attempt: int) -> None:
         """Begin the pull on the worker that `turns` names, now or when that has room."""
         task = sendable(self._arms.task(pull, attempt))
@@ -577,6 +581,7 @@ def main() -> None:
             message = Broken(error)
         busy.clear()
         _answer(reports, message)
+    performer.let_go()
 
 
 def _performed(task: Task, performer: Performer, setup: Setup) -> Told:

@@ -68,8 +68,10 @@ class Runner(Protocol):
 
     A runner that knows where states are may have an attribute `turns`, a `Turns`. The loop asks it
     which of the pulls that may be started in any order is next. One that hears what trainers raise
-    may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`. One that has
-    groups or a clock of its own sets `has_own_groups`: what it brings back is told at once.
+    may have `asides`, an `Asides`: the error of the first arm, for `AllArmsFailed`. One whose
+    workers have names may have `worker_of(pull, attempt)`: the name of the one that would perform
+    a pull that is started now, which the journal tells people. One that has groups or a clock of
+    its own sets `has_own_groups`: what it brings back is told at once.
     """
 
     @property

@@ -232,6 +232,11 @@ class Turns(Generic[W]):
             return None
         return max(room, key=room.__getitem__, default=None)
 
+    def expected(self, task: Task) -> W | None:
+        """The worker that will perform a pull which is started now, as far as can be foreseen."""
+        worker = self.place(task, alone=is_suspect(task))
+        return self._home_of(task.pull.arm, task.attempt) if worker is None else worker
+
     def _waits_for_home(self, task: Task) -> bool:
         """Whether a pull has to wait for its arm's home if that has no room."""
         home = self._home_of(task.pull.arm, task.attempt)

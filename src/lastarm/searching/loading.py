@@ -26,6 +26,7 @@ from lastarm.trainers import (
     Generated,
     Maximized,
     Program,
+    Reporting,
     Trainer,
     as_trainer,
 )
@@ -33,7 +34,12 @@ from lastarm.trainers import (
 ATTEMPTS = 20  # because a search that is running deletes the states of earlier levels
 # Their classes can load and unwrap a state, without the trainer itself. Each has an entry of its
 # own in headers.
-STAND_INS: dict[str, type] = {"argv": Program, "function": Generated, "train": Functions}
+STAND_INS: dict[str, type] = {
+    "argv": Program,
+    "function": Generated,
+    "loop": Reporting,
+    "train": Functions,
+}
 PASS_TRAINER = "Pass trainer=…, the trainer of the search"
 TRAIN_AGAIN = "Train it again with `result.config`"
 

@@ -17,7 +17,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lastarm.arguments import as_float, whole_number
 from lastarm.arguments.other_tools import refuse_unknown
@@ -107,12 +107,14 @@ def perform(
     recommend: Literal["latest", "best"],
     on_event: Callable[[Event], None] | None,
     progress: bool | None,
+    watch: bool | Literal["open"],
     others: Mapping[str, Any],
 ) -> Result:
     """What `search` does: each of its arguments is given."""
     # Prepare: check every argument, choose policy and runner, draw the configs.
     refuse_unknown("search", [*inspect.signature(search).parameters][:-1], others)
     _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds, on_event)
+    _require_watchable(watch, journal)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     own = getattr(how, "shown_as", LOSS)
@@ -164,7 +166,7 @@ def perform(
     )
     sweep()
     with ExitStack() as stack:
-        begun = _begin(prepared, stack, on_event, progress)
+        begun = _begin(prepared, stack, on_event, progress, watch)
         with begun.here:
             _perform(prepared, begun)
             return _finish(prepared, begun)
@@ -224,23 +226,15 @@ def _begin(
     stack: ExitStack,
     on_event: Callable[[Event], None] | None,
     progress: bool | None,
+    watch: bool | Literal["open"],
 ) -> _Begun:
     """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
     journal: Journal | Unwritten = Unwritten()
     changed = old_journal = None
     kept = prepared.checkpoints
+    page = stack.enter_context(ExitStack())  # it sees how the journal is closed
     if prepared.journal is not None:
-        begins_with = header(
-            seed=prepared.seed,
-            policy=prepared.policy,
-            space=prepared.space,
-            # With a larger budget, there may be more arms.
-            configs=prepared.configs[:AT_FIRST] if grows(prepared.policy) else prepared.configs,
-            trainer=prepared.trainer,
-            recommend=prepared.recommend,
-            sampler=prepared.sampler,
-            metric=prepared.metric,
-        )
+        begins_with = _header(prepared)
         if prepared.fresh:
             old_journal = set_aside(Path(prepared.journal), kept.states_of if kept else None)
         journal = stack.enter_context(closing(Journal(prepared.journal, begins_with)))
@@ -251,8 +245,13 @@ def _begin(
     if isinstance(journal, Journal):
         policy = _as_it_began(policy, journal)
         _draw_more(prepared, journal)
+    trainer: Any = prepared.trainer
+    if hasattr(trainer, "keep_alive"):
+        trainer.keep_alive(kept.alive if kept else None)
+    if hasattr(trainer, "let_go"):
+        stack.callback(trainer.let_go)
     states = Arms(
-        prepared.trainer,
+        trainer,
         prepared.configs,
         prepared.seed,
         switch_seconds=prepared.switch_seconds,
@@ -270,39 +269,89 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     if prepared.metric != LOSS:
         watchers.append(partial(_require_one_meaning, prepared.metric))
-    asked = policy
-    if prepared.sampler:
-        asked = SampledPolicy(
-            policy,
-            prepared.sampler,
-            prepared.space,
-            cast(Replaceable, prepared.configs),
-            prepared.seed,
-            prepared.include,
-            {
-                event.arm: event.config
-                for event in journal.events
-                if isinstance(event, Pull) and event.config is not None
-            },
-        )
+    asked = _with_sampler(prepared, policy, journal)
     if on_event:
+        _tell_logger(on_event, shown_as=prepared.metric, restarts=states.restarts)
         watchers.append(on_event)
-        known = {"shown_as": prepared.metric, "restarts": states.restarts}
-        for name, value in known.items():  # for a logger, which may have no journal to read it in
-            if hasattr(on_event, name):
-                setattr(on_event, name, value)
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
+    shown = _Shown(prepared, policy, journal, sheet)
+    if watch:
+        watchers += shown.on_a_page(page, browse=watch == "open")
     seen = (sys.stderr and sys.stderr.isatty()) or in_notebook()
     if seen if progress is None else progress:
-        display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
-        watchers.append(
-            stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
-        )
+        watchers.append(shown.in_a_line(stack))
     opened = (states.index, runner, journal, sheet, stop, watchers)
     ledger = Ledger(restarts=states.restarts)
     return _Begun(policy, asked, *opened, ledger, changed, old_journal)
+
+
+def _with_sampler(prepared: _Prepared, policy: Policy, journal: Journal | Unwritten) -> Policy:
+    """The policy, which begins arms that the sampler chooses, if there is one."""
+    if not prepared.sampler:
+        return policy
+    return SampledPolicy(
+        policy,
+        prepared.sampler,
+        prepared.space,
+        cast(Replaceable, prepared.configs),
+        prepared.seed,
+        prepared.include,
+        {
+            event.arm: event.config
+            for event in journal.events
+            if isinstance(event, Pull) and event.config is not None
+        },
+    )
+
+
+def _tell_logger(on_event: Callable[[Event], None], **known: Any) -> None:
+    """Tell a logger, which may have no journal to read it in, what it has an attribute for."""
+    for name, value in known.items():
+        if hasattr(on_event, name):
+            setattr(on_event, name, value)
+
+
+class _Shown(NamedTuple):
+    """How a search is shown while it runs. What that takes is loaded when it is asked for."""
+
+    prepared: _Prepared
+    policy: Policy
+    journal: Journal | Unwritten
+    sheet: Timesheet
+
+    def in_a_line(self, stack: ExitStack) -> Callable[[Event], None]:
+        """The progress bar, until the stack closes it."""
+        bar = importlib.import_module("lastarm.report.progress")  # rich takes time to import
+        prepared, policy, sheet = self.prepared, self.policy, self.sheet
+        draw: Callable[[Event], None] = stack.enter_context(
+            bar.shown(policy, prepared.configs, sheet, prepared.metric)
+        )
+        return draw
+
+    def on_a_page(self, stack: ExitStack, *, browse: bool) -> list[Callable[[Event], None]]:
+        """A page until the stack closes it, and who has to be told of events for that."""
+        live = importlib.import_module("lastarm.report.live.at_hand")
+        path = self.journal.path if isinstance(self.journal, Journal) else None
+        if in_notebook():
+            return [stack.enter_context(live.cell_of(_header(self.prepared), path))]
+        stack.enter_context(live.page_of(path, browse=browse))
+        return []
+
+
+def _header(prepared: _Prepared) -> Opened:
+    return header(
+        seed=prepared.seed,
+        policy=prepared.policy,
+        space=prepared.space,
+        # With a larger budget, there may be more arms.
+        configs=prepared.configs[:AT_FIRST] if grows(prepared.policy) else prepared.configs,
+        trainer=prepared.trainer,
+        recommend=prepared.recommend,
+        sampler=prepared.sampler,
+        metric=prepared.metric,
+    )
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
@@ -388,6 +437,17 @@ def _warn_of_changes(journal: Journal, code: Mapping[str, str]) -> None:
     new = [name for name in code if name not in known]
     unused = [name for name, hashed in code.items() if not hashed]
     warnings.warn(TrainerChanged(journal.path, code, new, unused), stacklevel=5)
+
+
+def _require_watchable(watch: Any, journal: Any) -> None:
+    """Refuse to watch what leaves no trace."""
+    if not isinstance(watch, bool) and not (isinstance(watch, str) and watch == "open"):
+        rule = "it says whether to show the search on a page"
+        raise InvalidArgument.of("watch", watch, rule, 'Use True, False or "open"')
+    if watch and journal is None and not in_notebook():
+        way_out = 'Name one, such as journal="search.jsonl"'
+        rule = "a page follows the journal of a search"
+        raise InvalidArgument.of("watch", watch, rule, way_out)
 
 
 def _require_fit(

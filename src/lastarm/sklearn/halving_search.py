@@ -220,6 +220,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
       for a new one; without a journal, NumPy's global randomness.
     - `error_score`: the score of configs that raise; with "raise" their error ends the search.
     - `verbose`: whether to show progress.
+    - `watch`: whether to show the search on a page while it runs, which takes a `journal` outside
+      of notebooks. "open" also opens it in a browser.
 
     No rows are set apart for a final test: keep some of your own.
 
@@ -274,6 +276,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         random_state: Any = None,
         error_score: float | Literal["raise"] = nan,
         verbose: int = 0,
+        watch: bool | Literal["open"] = False,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -296,6 +299,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.error_score = error_score
         self.verbose = verbose
+        self.watch = watch
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> HalvingSearch:
         """Search, and then train the best config on all rows, unless `refit` says otherwise.
@@ -344,6 +348,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             recommend=recommend,
             journal=self.journal,
             fresh=self.fresh,
+            watch=self.watch,
         )
         configs = (
             [dict(one) for one in self.result_.configs] if as_it_goes else configs[: len(told)]
@@ -659,6 +664,7 @@ def searched(
     recommend: Literal["latest", "best"],
     journal: str | Path | None,
     fresh: bool,
+    watch: bool | Literal["open"],
 ) -> tuple[Result, list[list[Loss | Failure]]]:
     """The result, and all losses and failures of each arm that was asked for or tried."""
     told: list[list[Loss | Failure]] = [
@@ -691,6 +697,7 @@ def searched(
             recommend=recommend,
             on_event=note,
             progress=progress,
+            watch=watch,
         )
     except AllArmsFailed as error:
         raise AllFitsFailed(error.causes) from error

@@ -261,7 +261,7 @@ def runner_checks(retries: int = 0, seeds: int = 12) -> list[CheckRunner]:
 
 
 def _chosen_as_it_goes(make: MakeRunner, retries: int) -> None:
-    """Choose arms by what became of others: left in the middle, and gone on with more budget."""
+    """Choose arms by what became of others: stopped, then continued with more budget."""
 
     def found(
         folder: str, by: MakeRunner, budget: int, on_event: Callable[[Event], None] | None = None

@@ -19,6 +19,9 @@ from lastarm.theory.envelopes import Envelopes as Envelopes
 from lastarm.theory.envelopes import envelope as envelope
 from lastarm.theory.envelopes import settling_time as settling_time
 from lastarm.theory.envelopes import told_apart as told_apart
+from lastarm.theory.safe_rungs import SafeRung as SafeRung
+from lastarm.theory.safe_rungs import halving_budget_by_rung as halving_budget_by_rung
+from lastarm.theory.safe_rungs import safe_rungs as safe_rungs
 from lastarm.theory.theorems import adversary as adversary
 from lastarm.theory.theorems import halving_budget as halving_budget
 from lastarm.theory.theorems import halving_budget_by_sum as halving_budget_by_sum

@@ -1,9 +1,10 @@
 """How an arm is trained and judged: the protocol, and the trainers that come with lastarm.
 
 One kind of trainer is one file, and `any_trainer.py` turns whatever `search` is given into one of
-them. Estimators have a folder, which is imported only when it is asked for, as it needs
-scikit-learn. Training many arms in one step belongs to `lastarm.batched`; where and when arms are
-trained belongs to `lastarm.runners`. How people read a loss, by its name and sign, is `metric.py`.
+them. A loop that reports has a folder, because it waits in a thread of its own. So have
+estimators, which are imported only when they are asked for, as they need scikit-learn. Training
+many arms in one step belongs to `lastarm.batched`; where and when arms are trained belongs to
+`lastarm.runners`. How people read a loss, by its name and sign, is `metric.py`.
 """
 
 from lastarm.later import later
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lastarm.trainers.programs import Program
     from lastarm.trainers.protocol import Config, Trainer, arm_seed, continues, finished
     from lastarm.trainers.recorded import RecordedCurves
+    from lastarm.trainers.reporting import Reporting
     from lastarm.trainers.stochastic import RunningMean, RunningMinimum
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Maximized",
     "Program",
     "RecordedCurves",
+    "Reporting",
     "RunningMean",
     "RunningMinimum",
     "Trainer",
@@ -51,6 +54,7 @@ __getattr__ = later(
         "programs": "Program",
         "protocol": "Config Trainer arm_seed continues finished",
         "recorded": "RecordedCurves",
+        "reporting": "Reporting",
         "stochastic": "RunningMean RunningMinimum",
     },
 )

@@ -51,6 +51,10 @@ class Trainer(Protocol[State]):
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.
     - `resource`: what pulls are parts of, if they are no steps. Of "rows", a pull is 1 %, and
       people are told so. To be told of a journal, too, it has to be in the fingerprint.
+    - `keep_alive(most)`: called before a search, for a trainer whose arms hold more than memory
+      between pulls, such as a thread: how many may do so in a process. None: the default.
+    - `let_go()`: called when a search ends, in each process that trained for it alone: ends what
+      arms have left running there.
     - `starts_processes = True`: it starts processes, which must end when the search ends.
     """
 

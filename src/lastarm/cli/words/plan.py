@@ -19,7 +19,8 @@ def plan() -> None:
     """Show what a search will spend before it begins.
 
     For successive-halving it also shows, for each rank, how soon losses have to settle so that the
-    best arm is sure to win with this budget (Theorem 1 of the paper, solved for the losses). A
+    best arm is sure to win with this budget (Theorem 1 of the paper, solved for the losses), and
+    the same rung by rung, where less is enough. A
     policy that decides by the losses it sees has no plan, only bounds. For hyperband,
     the budget may be left out: then it is that of all its brackets. For brackets and hyperband,
     arms may be left out: then there are as many as the budget allows for.

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import combinations, takewhile
 from math import inf, sqrt
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 from lastarm.batched.arrays import Array, common_level
 from lastarm.batched.sample_order import passes
 from lastarm.papers.jamieson2015 import data, figures
-from lastarm.papers.jamieson2015.comparisons import Curve
 from lastarm.papers.jamieson2015.experiments import scaled, searched
+from lastarm.papers.jamieson2015.intervals import ITERATIONS, Bounded, Sample, resampled
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
+from lastarm.papers.jamieson2015.rules import RULES
 from lastarm.plain import fingerprint
 from lastarm.policies import POLICIES
 from lastarm.policies.parts.integers import ceil_log
@@ -97,10 +97,9 @@ gradient descent on one sample of TRAIN (1,000 rows), of a size O(1/t) that is t
 arms; the loss is the mean squared error on VAL (500 rows). The best subset is the one whose exact
 least-squares fit on TRAIN has the least error on VAL. What a policy needs is the least budget such
 that it finds that subset with it and with every greater one that was tried; budgets double from
-n⌈log₂ n⌉. If only one of the two policies fails with the last budget, the next one, which was not
-tried, is taken as its need; if both fail, the trial is left out. Halving needs less if the median
-of uniform allocation's need divided by halving's is at least 2; "in part" means more than 1.
-{trials} trials for each q, each with its own data."""
+n⌈log₂ n⌉. If a policy fails with the last budget, only a bound of its need is known. Halving needs
+less if the median of uniform allocation's need divided by halving's is at least 2; "in part" means
+more than 1. {trials} trials for each q, each with its own data."""
 
 
 class SubsetRegression(LinearTrainer):
@@ -217,35 +216,53 @@ def needs(rows: Sequence[Row]) -> dict[tuple[float, int], tuple[int | None, int 
 
 
 def needs_less(rows: Sequence[Row]) -> Claim:
-    """How much more uniform allocation needs than halving, where at least one need is known."""
-    every, beyond = needs(rows), 2 * max(row["budget"] for row in rows)
-    known = {key: pair for key, pair in every.items() if any(pair)}
-    factors: dict[float, list[float]] = {}
-    for (q, _), (halving, uniform) in known.items():
-        factors.setdefault(q, []).append((uniform or beyond) / (halving or beyond))
-    ours = "neither finds it with the greatest budget in any trial"
-    holds: Holds = "undecided"
-    if known:
-        all_q = [factor for of_q in factors.values() for factor in of_q]
-        middle = median(all_q)
-        holds = verdict(middle >= 2, in_part=middle > 1)
-        listed = ", ".join(f"{median(of_q):g} with q = {q}" for q, of_q in factors.items())
-        lost = [sum(need is None for need in of) for of in zip(*known.values(), strict=True)]
-        ours = (
-            f"a factor of {middle:g} in the median ({listed}); less is needed in "
-            f"{sum(factor > 1 for factor in all_q)} of {len(known)} trials, more in "
-            f"{sum(factor < 1 for factor in all_q)}; with the greatest budget Successive Halving "
-            f"alone fails in {lost[0]} of these, uniform allocation alone in {lost[1]}; both fail "
-            f"in {len(every) - len(known)} others, which are left out"
-        )
+    """How much more uniform allocation needs than halving, in the median over trials."""
+    every, most = needs(rows), max(row["budget"] for row in rows)
+    bounds = np.array([factor(*pair, beyond=2 * most) for pair in every.values()])
+    rules = RULES["interval"]
+    shares = resampled(len(every), rules["resamples"], rules["seed"])
+    low, high = (medians(column, shares) for column in bounds.T)
+    middle = Bounded(low, high, len(every))
+    lost = [sum(need is None for need in of) for of in zip(*every.values(), strict=True)]
     n = rows[0]["n"]
     return Claim(
         "Examples 1 and 2: Successive Halving finds the best subset with a smaller budget",
         f"a factor of n/(4⌈log₂ n⌉) = {n / (4 * ceil_log(n, 2)):.1f}, were the limits a/n",
-        ours,
+        f"a factor of {middle.told('{:.1f}'.format)} in the median; less is needed in "
+        f"{sum(low > 1 for low, _ in bounds)} of {len(every)} trials, more in "
+        f"{sum(high < 1 for _, high in bounds)}; with the greatest budget Successive Halving "
+        f"fails in {lost[0]}, uniform allocation in {lost[1]}",
         "made data",
-        holds,
+        less(middle),
+        "pulls",
     )
+
+
+def factor(halving: int | None, uniform: int | None, *, beyond: int) -> tuple[float, float]:
+    """Bounds of uniform allocation's need divided by halving's; `beyond` is the least not tried.
+
+    >>> factor(10, 40, beyond=80), factor(10, None, beyond=80), factor(None, 40, beyond=80)
+    ((4.0, 4.0), (8.0, inf), (0.0, 0.5))
+    """
+    if halving is None:
+        return 0.0, uniform / beyond if uniform else inf
+    return (uniform / halving, uniform / halving) if uniform else (beyond / halving, inf)
+
+
+def medians(numbers: Array, shares: Array) -> Array:
+    """The median of the numbers, each counted as often as its share says, row by row."""
+    order = np.argsort(numbers)
+    ranks = np.cumsum(np.round(shares[:, order] * len(numbers)), axis=1)
+    half = len(numbers) / 2
+    low, high = (numbers[order][(ranks < bound).sum(axis=1)] for bound in (half, half + 0.5))
+    return np.asarray(np.where(low == high, low, (low + high) / 2))
+
+
+def less(ratio: Bounded) -> Holds:
+    """Whether it is as great as the rule asks for; "in part" if it is surely above 1."""
+    holds = ratio.is_at_least(RULES["examples"]["less"])
+    above = ratio.is_at_least(float(np.nextafter(1, 2)))
+    return above if holds == "no" and above != "yes" else "in part" if holds == "no" else holds
 
 
 # Example 4 -----------------------------------------------------------------------------------
@@ -253,8 +270,6 @@ def needs_less(rows: Sequence[Row]) -> Claim:
 
 ARMS = 32
 SIGMOIDS = (1.0, 10.0, 100.0, 1000.0)
-ENOUGH = 5  # trials, to tell whether two errors are the same
-POINT = 0.01
 
 SVM_TEXT = """\
 The linear classifier ⟨w, x⟩ with hinge loss and the penalty θ‖w‖² tells even from odd handwritten
@@ -268,10 +283,8 @@ many times faster halving is, is a ratio of two budgets: those with which unifor
 halving first come down to the lowest mean test error of uniform allocation, with a line over the
 logarithms between two budgets. "Yes" is a ratio of at least 2, "in part" more than 1. For the
 footnote, 1{{z < 0}} is replaced by 1/(1 + exp(s·z)) while halving searches with the greatest of
-these budgets. It holds if with the steepest, s = {steepest:g}, the mean test error changes by at
-most a percentage point even with two standard errors of the paired differences added. It does not
-hold if the change is larger even with these subtracted. In between, and with fewer than {enough}
-trials, it is undecided."""
+these budgets. It holds if with the steepest, s = {steepest:g}, the interval of the change of the
+mean test error is within a percentage point; it does not hold if all of it is outside."""
 
 
 class LinearSVM(LinearTrainer):
@@ -375,7 +388,7 @@ def linear_svm(settings: Settings) -> Part:
     figure = figures.penalties(
         trained[0],
         {policy: of(rows, ThetaSearch(policy, budgets[-1]))[0]["theta"] for policy in RIVALS},
-        {policy: mean_errors(rows, policy, budgets) for policy in RIVALS},
+        {policy: (budgets, _mean_errors(rows, policy, budgets)) for policy in RIVALS},
         everyone=float(_errors(rows, every).mean()),
         trials=trials,
     )
@@ -383,7 +396,7 @@ def linear_svm(settings: Settings) -> Part:
         "linear-svm",
         "Example 4: the penalty of a linear support vector machine",
         " ".join(SVM_TEXT.split()).format(
-            arms=ARMS, trials=trials, passes=passes, steepest=SIGMOIDS[-1], enough=ENOUGH
+            arms=ARMS, trials=trials, passes=passes, steepest=SIGMOIDS[-1]
         ),
         [not_convex(trained), faster(rows, budgets), footnote(rows, budgets[-1])],
         command=command("subsets", settings),
@@ -418,10 +431,14 @@ def _errors(rows: Sequence[Row], asked: ThetaSearch) -> Array:
     return np.array([row["test_error"] for row in of(rows, asked)])
 
 
-def mean_errors(rows: Sequence[Row], policy: str, budgets: Sequence[int]) -> Curve:
-    """The mean test error against the budget."""
-    means = [float(_errors(rows, ThetaSearch(policy, budget)).mean()) for budget in budgets]
-    return Curve([float(budget) for budget in budgets], means)
+def _mean_errors(rows: Sequence[Row], policy: str, budgets: Sequence[int]) -> list[float]:
+    return [float(_errors(rows, ThetaSearch(policy, budget)).mean()) for budget in budgets]
+
+
+def plain(rows: Sequence[Row], budgets: Sequence[int]) -> Sample:
+    """The searches without a sigmoid, with these budgets."""
+    own = [row for row in rows if not row["sigmoid"] and row["budget"] in budgets]
+    return Sample(own, error="test_error")
 
 
 def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
@@ -441,52 +458,45 @@ def not_convex(curves: Sequence[tuple[Array, Array]]) -> Claim:
 
 def faster(rows: Sequence[Row], budgets: Sequence[int]) -> Claim:
     """How many times more than halving uniform allocation needs to reach its lowest error."""
-    halving, uniform = (mean_errors(rows, policy, budgets) for policy in RIVALS)
-    goal = min(uniform.errors)
-    theirs, ours = uniform.reaches(goal), halving.reaches(goal)
-    ratio = theirs / ours
-    reached = (
-        f"does not reach that: {min(halving.errors):.2%} is its lowest"
-        if ours == inf
-        else f"does with {ours:,.0f}, {'at least ' * (ours == budgets[0])}{ratio:.1f} times faster"
-    )
+    sample = plain(rows, budgets)
+    halving, uniform = (sample.curves(policy, ITERATIONS) for policy in RIVALS)
+    goal = uniform.errors.min(axis=1)
+    ratio, theirs = sample.ratio(goal, *RIVALS, ITERATIONS), uniform.reach(goal)[1][0]
     return Claim(
         "Here, on Example 4: Successive Halving comes to the lowest test error of uniform "
         "allocation with fewer samples",
         "no number for this example",
-        f"uniform allocation comes to {goal:.2%} with {theirs:,.0f} samples; Successive Halving "
-        f"{reached}",
+        f"uniform allocation comes to {goal[0]:.2%} with {theirs:,.0f} samples, Successive "
+        f"Halving {ratio.times} faster; the lowest error of Successive Halving is "
+        f"{halving.errors[0].min():.2%}",
         "digits",
-        verdict(ratio >= 2, in_part=ratio > 1),
+        less(ratio),
+        "samples",
     )
 
 
 def footnote(rows: Sequence[Row], budget: int) -> Claim:
     """Whether a steep sigmoid gives the same test error, within a percentage point."""
-    plain = ThetaSearch(RIVALS[0], budget)
-    first = [row["theta"] for row in of(rows, plain)]
+    plainly = ThetaSearch(RIVALS[0], budget)
+    first = [row["theta"] for row in of(rows, plainly)]
     told = []
     for s in SIGMOIDS:
-        its = of(rows, plain._replace(sigmoid=s))
+        its = of(rows, plainly._replace(sigmoid=s))
         same = sum(theta == row["theta"] for theta, row in zip(first, its, strict=True))
         error = np.mean([row["test_error"] for row in its])
         told.append(f"{error:.2%} with s = {s:g} (the same θ̂ in {same} of {len(first)})")
-    ours = f"test error {_errors(rows, plain).mean():.2%} with 1{{z < 0}}, {', '.join(told)}"
-    holds: Holds = "undecided"
-    if len(first) >= ENOUGH:
-        change = _errors(rows, plain._replace(sigmoid=SIGMOIDS[-1])) - _errors(rows, plain)
-        error = float(change.std(ddof=1)) / sqrt(len(change))
-        ours += f"; the steepest changes it by {change.mean():+.2%} ± {error:.2%}"
-        by = abs(change.mean())
-        if by + 2 * error <= POINT:
-            holds = "yes"
-        elif by - 2 * error > POINT:
-            holds = "no"
+    ours = f"test error {_errors(rows, plainly).mean():.2%} with 1{{z < 0}}, {', '.join(told)}"
+    change = _errors(rows, plainly._replace(sigmoid=SIGMOIDS[-1])) - _errors(rows, plainly)
+    rules = RULES["interval"]
+    means = resampled(len(change), rules["resamples"], rules["seed"]) @ change
+    known = Bounded(means, means, len(change))
+    ours += f"; the steepest changes it by {known.told(lambda share: f'{share:+.2%}')}"
+    point = RULES["examples"]["same"]
     return Claim(
         "these technical issues can usually be usurped by replacing 1{z < 0} with a very steep "
         "sigmoid",
         "no number (here: the same test error, to a percentage point)",
         ours,
         "digits",
-        holds,
+        known.is_within(-point, point),
     )

@@ -41,9 +41,10 @@ from lastarm.papers.jamieson2015.data import (
     regression_table,
 )
 from lastarm.papers.jamieson2015.page import Row, Settings, Stopped
-from lastarm.policies import EXP3, POLICIES
+from lastarm.policies import POLICIES
+from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policy import Algorithm, Policy, ranking
+from lastarm.policy import Algorithm, Policy, added_later, ranking
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Serial
 from lastarm.searching import search
@@ -62,21 +63,27 @@ class InThePaper(InRounds):
     It recommends J_t = argmin ℓ_{θ,T_θ}, the arm whose latest loss is the lowest (§4.1), even if
     that arm was dropped. And the general algorithm runs until it is stopped from outside (figure
     2): a policy that ends when it is sure gives the rest of its budget to the arm that it found.
+    What rounding leaves, less than a pull for each arm, stays unspent, as with the other policies.
     """
 
     name: ClassVar[str] = "in-the-paper"
+    version: ClassVar[int] = 2  # version 1 gave what rounding left to an arm, too
     adaptive: ClassVar[bool] = True
     of: str = "successive-halving"
     seed: int = 0
+    ends: bool = added_later(False)  # a policy that is sure leaves the rest unspent
+    low: float | None = added_later(None)  # the range of the losses, if it is known
+    high: float | None = added_later(None)
 
     def algorithm(self) -> Algorithm:
         """The policy's own algorithm, perhaps one pull with the rest of the budget, then J_t."""
-        seeded = {"seed": self.seed} if self.of == EXP3.name else {}
-        policy = POLICIES[self.of](self.arms, self.budget, **seeded)
+        given = {"seed": self.seed, "low": self.low, "high": self.high}
+        taken = {name: value for name, value in given.items() if takes(self.of, name)}
+        policy = POLICIES[self.of](self.arms, self.budget, **taken)
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level)
-        if left and policy.ends_when_sure:
+        if policy.ends_when_sure and left >= self.arms and not self.ends:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._healthy())[0]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lastarm.papers.jamieson2015.intervals import ITERATIONS, SECONDS, Axis, Sample
 from lastarm.papers.jamieson2015.page import Part, Settings, write
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
@@ -24,54 +25,44 @@ Curve = Sequence[tuple[int, float]]
 Rows = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class PolicyLine:
+class PolicyLine(NamedTuple):
     """A policy over all trials, a point a budget."""
 
     budgets: Array
-    seconds: Array  # the mean over trials
-    mean: Array  # of the test error, as are the quartiles
-    low: Array
+    costs: Array  # the mean over trials, along the axis
+    mean: Array  # of the test error
+    low: Array  # its interval, nan if there are too few trials
     high: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> PolicyLine:
-        """The rows of one policy by budget; where a trial diverged, the line has a gap.
-
-        >>> row = {"budget": "8", "train_seconds": "1.5", "loss_seconds": "0.5"}
-        >>> line = PolicyLine.of([row | {"test_loss": "0.25"}, row | {"test_loss": "0.75"}])
-        >>> line.mean, line.low, line.seconds
-        (array([0.5]), array([0.375]), array([2.]))
-        """
-        at: dict[int, list[tuple[float, float]]] = defaultdict(list)
-        for row in rows:
-            seconds = float(row["train_seconds"]) + float(row["loss_seconds"])
-            at[int(row["budget"])].append((seconds, float(row["test_loss"])))
-        points = []
-        for budget, trials in sorted(at.items()):
-            times, errors = np.array(trials).T
-            whole = np.isfinite(errors).all()
-            quartiles = np.percentile(errors, [25, 75]) if whole else (nan, nan)
-            points.append((budget, times.mean(), errors.mean() if whole else nan, *quartiles))
-        return cls(*np.array(points, dtype=float).T)
+    def of(cls, sample: Sample, policy: str, axis: Axis = SECONDS) -> PolicyLine:
+        """The line of one policy; where a trial diverged, it has a gap."""
+        costs, errors = sample.curves(policy, axis)
+        errors = np.where(np.isfinite(errors), errors, nan)
+        low = high = np.full(errors.shape[1], nan)
+        points = [sample.known(column, column) for column in errors.T]
+        if points[0].settles:
+            bands = [(nan, nan) if np.isnan(of.low).any() else of.interval for of in points]
+            low, high = np.array(bands).T
+        return cls(np.array(sample.budgets(policy), float), costs[0], errors[0], low, high)
 
 
 def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
-    """Test error against iterations and against seconds: the mean over trials, and quartiles.
+    """Test error against iterations and against seconds: the mean over trials, and its interval.
 
     `unit` says what an iteration is. If a policy's rows end before those of others, its end is
     marked.
     """
-    of: dict[str, list[Mapping[str, Any]]] = {policy: [] for policy in LOOKS}
-    for row in rows:
-        of.setdefault(row["policy"], []).append(row)
-    lines = {policy: PolicyLine.of(its) for policy, its in of.items() if its}
+    sample = Sample(rows)
+    known = [policy for policy in LOOKS if policy in sample.policies]
+    others = [policy for policy in sample.policies if policy not in LOOKS]
+    lines = {policy: PolicyLine.of(sample, policy) for policy in (*known, *others)}
     most = max(line.budgets[-1] for line in lines.values())
-    trials = len({row["trial"] for row in rows})
+    trials = sample.trials
     with sheet(10, 5.2, panels=2, columns=4) as (figure, (left, right)):
         for policy, line in lines.items():
             look = LOOKS.get(policy, GREY._replace(label=policy))
-            for axes, x in ((left, line.budgets), (right, line.seconds)):
+            for axes, x in ((left, line.budgets), (right, line.costs)):
                 axes.fill_between(x, line.low, line.high, color=look.colour, alpha=0.12, lw=0)
                 draw(axes, look, x, line.mean)
                 if line.budgets[-1] < most:
@@ -81,9 +72,8 @@ def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
         drawn = [np.r_[line.low, line.mean, line.high] for line in lines.values()]
         log(left, "xy" if wide(np.concatenate(drawn)) else "x")
         log(right, "x")
-        figure.suptitle(
-            f"{title}\nmean of {trials} trial{'s' * (trials > 1)}; the bands hold the middle half"
-        )
+        bands = "; the bands are its 95 % intervals" * bool(np.isfinite(line.low).any())
+        figure.suptitle(f"{title}\nmean of {trials} trial{'s' * (trials > 1)}{bands}")
     return figure
 
 
@@ -151,6 +141,68 @@ def ranks(rows: Rows, bounds: Mapping[str, str]) -> Figure:
         every[0].set_ylabel("rank of the returned arm (1 is the best)")
         every[0].locator_params(axis="y", integer=True)
         figure.suptitle(f"Theorem 3's losses, n = {n}; dotted: the bounds of Theorems 1 and 2")
+    return figure
+
+
+def regrets(rows: Rows, policies: Sequence[str]) -> Figure:
+    """Theorem 4: how far the returned arm is from the best, a panel an envelope, with bounds."""
+    n = max(row["n"] for row in rows)
+    envelopes = list(dict.fromkeys(row["envelope"] for row in rows))
+    with sheet(10, 4.2, len(envelopes), columns=2) as (figure, every):
+        for axes, name in zip(every, envelopes, strict=True):
+            its = [row for row in rows if row["n"] == n and row["envelope"] == name]
+            budgets = [row["budget"] for row in its]
+            for policy in policies:
+                look = LOOKS[policy]
+                distances = [row[policy] or nan for row in its]  # 0 has no place on this axis
+                draw(axes, look, budgets, distances)
+                bounds = [row[f"bound-{policy}"] for row in its]
+                axes.plot(budgets, bounds, color=look.colour, ls=":", lw=1.4)
+            axes.set(xlabel="budget (pulls)", title=f"β(t) = {name}", ylim=(0.5 / n, None))
+            log(axes, "xy")
+        every[0].set_ylabel("limit of the returned arm, above the best")
+        figure.suptitle(f"The most deceptive losses, n = {n}; dotted: the bounds of Theorem 4")
+    return figure
+
+
+def missed(rows: Rows, trials: int) -> Figure:
+    """The reductions of §2: how often the best arm is not returned, a panel each."""
+    kinds = list(dict.fromkeys(str(row["kind"]) for row in rows))
+    with sheet(10, 4.6, len(kinds), columns=3) as (figure, every):
+        for axes, kind in zip(every, kinds, strict=True):
+            sample = Sample([row for row in rows if row["kind"] == kind], error="missed")
+            for policy in sample.policies:
+                line = PolicyLine.of(sample, policy, ITERATIONS)
+                look = LOOKS[policy]
+                x = line.budgets
+                axes.fill_between(x, line.low, line.high, color=look.colour, alpha=0.12, lw=0)
+                draw(axes, look, x, line.mean)
+            axes.set(xlabel="budget (pulls of all arms together)", title=kind)
+            log(axes, "x")
+        every[0].set(ylabel="share of trials that miss the best arm", ylim=(-0.03, 1.03))
+        bands = "; the bands are 95 % intervals" * bool(np.isfinite(line.low).any())
+        figure.suptitle(f"The reductions of §2, {trials} trial{'s' * (trials > 1)}{bands}")
+    return figure
+
+
+def cells(rows: Rows, names: Sequence[str]) -> Figure:
+    """The grid of choices: how far EXP3 and LUCB are from uniform allocation in each cell."""
+    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        of[f"{row['samples']}, {row['scale']}, {row['leftovers']}, {row['first']}"].append(row)
+    panels = ("exp3", "lucb", "lil-ucb")
+    with sheet(10, 6.5, len(panels), columns=4) as (figure, every):
+        for axes, policy in zip(every, panels, strict=True):
+            for name, look in zip(names, cycle(LOOKS.values()), strict=False):
+                sample = Sample(of[name])
+                own, uniform = (PolicyLine.of(sample, p, ITERATIONS) for p in (policy, "uniform"))
+                apart = own.mean / uniform.mean - 1
+                axes.plot(own.budgets, apart, color=look.colour, ls=look.dashes, lw=1.2)
+            axes.axhline(0, color=GREY.colour, lw=1)
+            axes.set(xlabel="budget (pulls)", title=f"{LOOKS[policy].label}, {len(names)} cells")
+            log(axes, "x")
+        every[0].set_ylabel("mean error on TEST, above that of uniform allocation")
+        figure.suptitle("The grid of choices: a line for each cell")
     return figure
 
 

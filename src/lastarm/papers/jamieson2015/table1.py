@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import log2
 from typing import NamedTuple
 
@@ -87,7 +86,7 @@ def table1(settings: Settings) -> Part:
         "Table 1: the number of observed losses",
         " ".join(TEXT.split()),
         [*(of_line(line, rows) for line in TABLE), proportional(rows)],
-        command=command("table1", replace(settings, trials=None)),
+        command=command("table1", settings),
     )
     return figures.publish(part, figure, rows, settings)
 

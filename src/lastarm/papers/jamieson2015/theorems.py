@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from math import ceil, log, log2, nan, sqrt
 from statistics import median
@@ -172,7 +172,7 @@ def budgets_needed(settings: Settings) -> Part:
         "Theorems 1 and 2: the budget needed",
         " ".join(BUDGETS_TEXT.split()),
         claims,
-        command=command("theorems", replace(settings, trials=None)),
+        command=command("theorems", settings),
     )
     return figures.publish(part, figure, rows, settings)
 
@@ -260,7 +260,7 @@ def adversary_at_work(settings: Settings) -> Part:
         "Theorem 3: the adversary at work",
         " ".join(ADVERSARY_TEXT.split()),
         claims,
-        command=command("theorems", replace(settings, trials=None)),
+        command=command("theorems", settings),
     )
     return figures.publish(part, figures.ranks(rows, bounds), rows, settings)
 
@@ -300,7 +300,7 @@ def doubling_trick(settings: Settings) -> Part:
         "The doubling trick",
         " ".join(DOUBLING_TEXT.split()),
         of_doubling(rows),
-        command=command("theorems", replace(settings, trials=None)),
+        command=command("theorems", settings),
     )
     return figures.publish(part, figures.doubling(rows), rows, settings)
 

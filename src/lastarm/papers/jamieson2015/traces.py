@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -95,7 +95,7 @@ def traces(settings: Settings) -> Part:
                 verdict(rising >= 0.25),
             ),
         ],
-        command=command("traces", replace(settings, trials=None)),
+        command=command("traces", settings),
     )
     rows = [
         {"arm": arm, **result.configs[arm], "pulls": level, "val_loss": loss}

@@ -5,6 +5,8 @@ No other file uses a name from `PRIVATE`. docs/decisions.md says why these are n
 
 from __future__ import annotations
 
+import random
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -75,6 +77,18 @@ def forget_topic(client: Client, topic: str, seconds: float) -> None:
     """
     handlers = getattr(client, "_event_handlers", {})
     client.loop.add_callback(client.loop.call_later, seconds, handlers.pop, topic, None)
+
+
+def draw_apart() -> None:
+    """On a worker: have Dask draw its random numbers from a generator of its own.
+
+    Its threads draw from the global one of `random`, in the middle of what an arm draws from that.
+    Without this, losses of loops that count on this generator differ from run to run.
+    """
+    for name, module in list(sys.modules.items()):
+        of_dask = name.partition(".")[0] in ("dask", "distributed", "tornado")
+        if of_dask and vars(module).get("random") is random:
+            vars(module)["random"] = random.Random()
 
 
 def clear_away(dask_scheduler: Any, identity: str, client: str) -> None:

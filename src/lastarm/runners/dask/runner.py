@@ -196,6 +196,10 @@ class Dask:
         """How many pulls the workers can take on now."""
         return self.turns.free
 
+    def worker_of(self, pull: Pull, attempt: int) -> str:
+        """The worker that the pull would be started on now, or "" if that is not known yet."""
+        return self.turns.expected(self._arms.task(pull, attempt)) or ""
+
     def start(self, pull: Pull, attempt: int) -> None:
         """Submit the pull to the worker that `turns` names, now or when that has room."""
         task = sendable(self._arms.task(pull, attempt))

@@ -166,6 +166,7 @@ def load(kit: Kit) -> Loaded:
         except BaseException:
             what, details = "a worker could not load the trainer", traceback.format_exc()
             raise WorkersNotStarted(what, details) from None
+        compat.draw_apart()
         path = kit.seen_folder
         folder = SharedFolder(path, trainer, script, kit) if path else None
         while len(_kits.last) > 3:

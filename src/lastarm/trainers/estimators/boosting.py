@@ -20,9 +20,10 @@ from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from lastarm.trainers.estimators.family import Family, Lesson, NotStopping, Randomness
-from lastarm.trainers.estimators.live import LIVE, Engine
+from lastarm.trainers.estimators.live import DRAWS, LIVE, Engine
 
 # All names that LightGBM has for it. XGBoost has one of them.
 STOPPING_ROUNDS = (
@@ -116,6 +117,7 @@ def _trees(
         else:
             engine.begin(model, lesson, draws=draws)
             done = 0
+        DRAWS[engine.booster(model)] = draws
     engine.grow(model, (upto - done) * lesson.steps)
     model.n_estimators = upto * lesson.steps  # by `set_params`, XGBoost gives its booster all
 
@@ -270,6 +272,10 @@ def _described(
 
 def _continues(library: Library, model: Any, params: Mapping[str, Any]) -> bool:
     """Whether a saved copy can be trained further: what is drawn next is not saved."""
+    with suppress(NotFittedError):
+        draws = DRAWS.get(_engine(library).booster(model))
+        if draws is not None:
+            return not draws
     given = _settings(model)
     return not (_lives(library, model, params, given) and _draws(model, given))
 

@@ -7,24 +7,31 @@ seen to be the same to the last bit. Version 1.6 adds the terms of losses in ano
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import cache
 from typing import Any, NamedTuple
 
 import sklearn
 from numpy.random import RandomState
 from sklearn import config_context
 from sklearn.base import is_classifier
+from sklearn.neural_network._multilayer_perceptron import BaseMultilayerPerceptron
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from lastarm.trainers.estimators.family import Lesson
+from lastarm.trainers.estimators.live import Judged, answering
 
 PRIVATE = (
     "_fit",
+    "_forward_pass_fast",
     "_label_binarizer",
+    "_multilayer_perceptron",
     "_no_improvement_count",
     "_optimizer",
+    "_param_validation",
+    "_parameter_constraints",
     "_random_state",
     "_validate_input",
-    "_validate_params",
 )
 KNOWN = (1, 7) <= tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 10)
 
@@ -51,12 +58,23 @@ def checked(estimator: type, lesson: Lesson) -> Checked:
     return Checked(X, y, model.out_activation_, attributes)
 
 
-def begin(model: Any, rows: Checked) -> None:
-    """What the first `partial_fit` of this network does before its first pass, without checks.
+@cache
+def _usual(kind: Any) -> dict[str, Any]:
+    """The settings of a network that was given none."""
+    settings: dict[str, Any] = vars(kind())
+    return settings
 
-    It draws the parameters, and makes the optimizer.
+
+def begin(model: Any, rows: Checked) -> None:
+    """What the first `partial_fit` of this network does before its first pass.
+
+    It draws the parameters, and makes the optimizer. Only settings are checked, and of these only
+    those that were given.
     """
-    model._validate_params()
+    kind: Any = type(model)
+    usual, own = _usual(kind), vars(model)
+    given = {name: own[name] for name in sorted(usual) if own[name] is not usual[name]}
+    validate_parameter_constraints(model._parameter_constraints, given, kind.__name__)
     passes, model.max_iter = model.max_iter, 0
     vars(model).update(deepcopy(rows.attributes))
     model._validate_input = lambda *_, **__: (rows.X, rows.y)
@@ -101,3 +119,31 @@ def end_of_pass(model: Any, loss: Any, rows: int) -> None:
     # An adaptive learning rate falls now. Nothing stops, because pulls decide.
     if waited and not model._optimizer.trigger_stopping("", False):
         model._no_improvement_count = 0
+
+
+def for_checked(model: Any, X: Any) -> Any:
+    """The model with predictions for the rows X, which were checked, without checks."""
+    made = answering(model, _Unchecked, Judged(X, X))
+    binarizer: Any = getattr(model, "_label_binarizer", None)
+    if binarizer is not None and binarizer.y_type_ == "multiclass":
+        made._label_binarizer = _OneOfSeveral(binarizer.classes_)
+    return made
+
+
+class _Unchecked(BaseMultilayerPerceptron):  # type: ignore[misc]
+    """A network that does not check the rows of VAL at every look."""
+
+    judged: Judged
+
+    def _forward_pass_fast(self, X: Any, check_input: bool = True) -> Any:
+        return super()._forward_pass_fast(X, check_input and X is not self.judged.X)
+
+
+class _OneOfSeveral(NamedTuple):
+    """Finds the class of each row as `LabelBinarizer` does, without its checks."""
+
+    classes: Any
+
+    def inverse_transform(self, Y: Any) -> Any:
+        """The classes with the largest outputs."""
+        return self.classes.take(Y.argmax(axis=1), mode="clip")

@@ -30,6 +30,9 @@ class Lesson(NamedTuple):
     threads: int | None = None  # for a library that takes no notice of OpenMP's limit
 
 
+WITHOUT_ESTIMATORS = ("lightgbm", "xgboost")  # among the settings of whose models there are none
+
+
 class Randomness:
     """Every `random_state` of an estimator, set for each pull and put back afterwards.
 
@@ -58,6 +61,8 @@ class Randomness:
 def _all_settings(estimator: Any) -> dict[str, Any]:
     """What `get_params` gives. That asks for the signature of `__init__`, which takes long."""
     kind: Any = type(estimator)
+    if kind.get_params.__module__.partition(".")[0] in WITHOUT_ESTIMATORS:
+        return {"random_state": estimator.random_state}
     if kind.get_params is BaseEstimator.get_params:
         if kind not in _PARAMETERS:
             _PARAMETERS[kind] = tuple(estimator.get_params(deep=False))

@@ -34,10 +34,14 @@ class Binned:
     train: Any
     judged: Judged | None = None
     began_with: Any = None  # a saved booster whose scores are in the rows, if there is one
+    bins: int = 0  # of all columns, once they are counted
 
 
 LIVE: WeakKeyDictionary[Any, Binned] = WeakKeyDictionary()
 """The boosters that are being trained in this process, and their rows."""
+
+DRAWS: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Whether such a booster draws. To ask its model for its settings takes longer than a look."""
 
 
 class Engine(Protocol):
@@ -79,7 +83,7 @@ def few_rows(model: Any, lesson: Lesson, drawn: float = 1.0) -> Any:
     return np.repeat(np.unique([np.argmin(lesson.y), np.argmax(lesson.y)]), often)
 
 
-def answering(model: Any, of: type, judged: Judged) -> Any:
+def answering(model: Any, of: type, judged: Judged, *, first: type = object) -> Any:
     """A model of the same kind that has kept its predictions for the rows of VAL.
 
     A copy of it, in whichever way a scorer makes one, is a copy of the model itself.
@@ -88,20 +92,23 @@ def answering(model: Any, of: type, judged: Judged) -> Any:
     - `of`: stands between the kind of the model and the class in its library that all kinds are
       made from, and predicts in its place. What a classifier makes of that stays its own affair.
     - `judged`: the rows of VAL.
+    - `first`: stands before the kind of the model.
     """
     own: Any = type(model)
-    return _made(_answering_kind(own, of), {**vars(model), "judged": judged, "genuine": model})
+    kind = _answering_kind(own, of, first)
+    return _made(kind, {**vars(model), "judged": judged, "genuine": model})
 
 
 @cache
-def _answering_kind(kind: type, of: type) -> Any:
+def _answering_kind(kind: type, of: type, first: type) -> Any:
     itself = {
         "__reduce__": lambda self: (_same, (self.genuine,)),
         "__sklearn_clone__": lambda self: clone(self.genuine),
         # LightGBM copies a model, and changes the class of the copy, to read its settings.
         "__copy__": lambda self: _made(type(self), dict(vars(self))),
     }
-    return type(kind.__name__, (kind, of), itself)
+    before = () if first is object else (first,)
+    return type(kind.__name__, (*before, kind, of), itself)
 
 
 def _made(kind: Any, attributes: dict[str, Any]) -> Any:

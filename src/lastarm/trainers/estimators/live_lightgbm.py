@@ -2,7 +2,8 @@
 
 What the wrapper's own `fit` sets, it sets itself: a copy is fitted to a few rows, and a callback
 sees the parameters that it trains with. So nothing of LightGBM is written here a second time, but
-for the labels and weights of the rows.
+for the labels and weights of the rows. Such a fit takes as long as a small tree, so arms that only
+grow other trees share one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from lightgbm import Booster, Dataset, LGBMModel, train
+from lightgbm import Booster, Dataset, LGBMClassifier, LGBMModel, train
 from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_sample_weight
 
@@ -20,6 +21,13 @@ from lastarm.trainers.estimators.family import Lesson, cut
 from lastarm.trainers.estimators.live import LIVE, Binned, Judged, answering, few_rows
 
 LOUDNESS = ("verbose", "verbosity")
+# Settings that `fit` only hands on, and that decide nothing but how trees grow.
+OF_TREES = (
+    *("learning_rate", "num_leaves", "max_depth", "min_child_samples", "min_child_weight"),
+    *("min_split_gain", "reg_alpha", "reg_lambda", "subsample", "subsample_freq"),
+    *("colsample_bytree", "random_state"),
+)
+NUMBERS = (bool, int, float, np.float64, np.int64, type(None))
 SHARES = ("subsample", "bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 
 MARGINS: WeakKeyDictionary[Any, tuple[int, Any]] = WeakKeyDictionary()
@@ -80,7 +88,19 @@ def judged(model: Any, X: Any) -> Any:
         binned.judged = Judged(X, rows.set_reference(binned.train))
     if not any(rows is binned.judged.rows for rows in live.valid_sets):
         live.add_valid(binned.judged.rows, "VAL")
-    return answering(model, _Answering, binned.judged)
+    by_classes = type(model).predict is LGBMClassifier.predict
+    first = _LikeliestClasses if by_classes else object
+    return answering(model, _Answering, binned.judged, first=first)
+
+
+class _LikeliestClasses:
+    """Predicts classes as LightGBM does, without the checks of its encoder of labels."""
+
+    def predict(self: Any, X: Any, *more: Any, **others: Any) -> Any:
+        """Those with the largest probabilities, if nothing else is asked for."""
+        if X is not self.judged.X or any((*more, *others.values())):
+            return super().predict(X, *more, **others)  # type: ignore[misc]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
 class _Answering(LGBMModel):
@@ -134,11 +154,13 @@ def size(model: Any) -> int:
     live = model.booster_
     binned = LIVE[live]
     rows, columns = binned.train.num_data(), binned.train.num_feature()
-    bins = sum(binned.train.feature_num_bin(i) for i in range(columns))
+    binned.bins = binned.bins or sum(map(binned.train.feature_num_bin, range(columns)))
     of_val = binned.judged.rows.num_data() if binned.judged else 0
     scores = live.num_model_per_iteration() * (rows + of_val)
     indices = rows * 20 + (rows * columns if "force_row_wise" in live.params else 0)
-    return int(16 * scores + indices + model.num_leaves * (16 * bins + 100 * live.num_trees()))
+    return int(
+        16 * scores + indices + model.num_leaves * (16 * binned.bins + 100 * live.num_trees())
+    )
 
 
 def described(model: Any, shape: tuple[int, int] | None) -> dict[str, Any]:
@@ -157,6 +179,29 @@ def end_training(model: Any) -> None:
 
 
 def _set_up(model: Any, lesson: Lesson) -> SetUp:
+    """What `fit` sets, learnt from one `fit` for all arms whose trees alone differ."""
+    given = model.get_params()
+    numbers = {name for name in OF_TREES if name in given and type(given[name]) in NUMBERS}
+    own = {name: given.pop(name) for name in numbers}
+    given.pop("n_estimators")
+    try:
+        key = type(model), frozenset((name, type(value), value) for name, value in given.items())
+        of_all: dict[Any, SetUp] = lesson.kept.setdefault("LightGBM set up", {})
+        known = of_all.get(key)
+    except TypeError:  # it has settings that cannot be looked up, such as a dict
+        return _set_up_alone(model, lesson)
+    if known is None:
+        known = _set_up_alone(model, lesson)
+        if any(known.params.get(name, ...) != value for name, value in own.items()):
+            return known  # what is handed on is no longer what was given
+        of_all[key] = known
+    params = deepcopy({**known.params, **own})
+    # All but the booster, which is replaced.
+    copied = deepcopy(known.attributes, {id(known.booster): known.booster})
+    return SetUp(params, known.booster, copied)
+
+
+def _set_up_alone(model: Any, lesson: Lesson) -> SetUp:
     """Fit a copy to a few rows, in silence."""
     params: dict[str, Any] = {}
 
@@ -205,7 +250,9 @@ def _rows(model: Any, lesson: Lesson, params: dict[str, Any]) -> Any:
     """The rows with the labels and weights that `fit` gives them. They are not binned yet."""
     label, weights = lesson.y, lesson.params.get("sample_weight")
     if is_classifier(model):
-        label = np.unique(label, return_inverse=True)[1]
+        if "LightGBM labels" not in lesson.kept:
+            lesson.kept["LightGBM labels"] = np.unique(label, return_inverse=True)[1]
+        label = lesson.kept["LightGBM labels"]
     if model.class_weight is not None:
         of_classes = compute_sample_weight(model.class_weight, lesson.y)
         weights = of_classes if weights is None else np.multiply(weights, of_classes)

@@ -73,14 +73,17 @@ def size(model: Any) -> int:
     """
     live = model.get_booster()
     binned = LIVE[live]
-    rows, bins = binned.train.num_row(), binned.train.num_col() * (model.max_bin or 256)
-    if isinstance(binned.train, QuantileDMatrix):
-        bins = binned.train.get_quantile_cut()[1].size
+    rows = binned.train.num_row()
+    if not binned.bins:
+        quantiles = isinstance(binned.train, QuantileDMatrix)
+        of_column = model.max_bin or 256
+        cuts = binned.train.get_quantile_cut()[1].size if quantiles else 0
+        binned.bins = cuts or binned.train.num_col() * of_column
     scores = rows + (binned.judged.rows.num_row() if binned.judged else 0)
     classes = max(2, getattr(model, "n_classes_", 2)) - 1
     leaves = model.max_leaves or 2 ** min(24, 6 if model.max_depth is None else model.max_depth)
     trees = live.num_boosted_rounds() * classes
-    histograms = min(leaves, rows) * (16 * bins + 100 * trees)
+    histograms = min(leaves, rows) * (16 * binned.bins + 100 * trees)
     return int(16 * scores * classes + 16 * rows + histograms)
 
 

@@ -10,6 +10,7 @@ not installed, and where the kernel cannot do the same.
 from __future__ import annotations
 
 import importlib
+import weakref
 from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
@@ -222,6 +223,28 @@ def _compiled_passes(
                 begin += part.size
 
 
+def _judged(model: Any, X: Any) -> Any:
+    """The model as scorers see it: to check VAL at every look takes longer than to predict it."""
+    if not (compat.KNOWN and _are_plain(X) and X.shape[1] == model.n_features_in_):
+        return model
+    return compat.for_checked(model, X)
+
+
+def _are_plain(X: Any) -> bool:
+    """Whether the checks of scikit-learn take these rows as they are."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+        return False
+    key = id(X)
+    if key not in FINITE or FINITE[key][0]() is not X:
+        there = weakref.ref(X, lambda _: FINITE.pop(key, None))
+        FINITE[key] = there, bool(np.isfinite(X).all())
+    return FINITE[key][1]
+
+
+FINITE: dict[int, tuple[weakref.ref[Any], bool]] = {}
+"""Of tables of VAL, by their ids: whether all their numbers are finite."""
+
+
 def _parameters(model: Any) -> list[Any]:
     """The arrays of parameters, in the order of the kernel."""
     return [*model.coefs_, *model.intercepts_]
@@ -281,4 +304,5 @@ def _rates(optimizer: Any, batches: int) -> Any:
 NETWORKS = PARTIAL_FIT._replace(
     accepts=lambda one: type(one) in (MLPClassifier, MLPRegressor) and one.solver in SOLVERS,
     further=_passes,
+    judged=_judged,
 )
