@@ -471,7 +471,7 @@ def _require_fit(
         raise InvalidArgument.of("fresh", fresh, rule, "Use True or False")
     if not isinstance(sampler, Sampler | None):
         rule = "it is not a sampler"
-        raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as Forest()")
+        raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as GaussianProcess()")
     if on_event is not None and (isinstance(on_event, type) or not callable(on_event)):
         rule = "it is a function that is called with each event, or a logger"
         way_out = "Use one of them, such as TensorBoard(folder); others can replay the journal"
