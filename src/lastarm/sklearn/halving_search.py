@@ -85,6 +85,7 @@ PART_OF_ALL = 5  # of training every arm fully, where it is known how far that i
 # Where a pull is 1 % of the rows:
 FULL_FITS = 4  # that the budget is worth
 ARMS_BY_ROWS = 24  # with more, the levels of a budget that small are too low
+ETA_BY_ROWS = 4  # with less, the last configs are compared by models of too few rows
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
@@ -191,7 +192,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
     - `policy`: the name of another policy, which gets these numbers (`max_pulls` left out means an
       even share of the budget among the rungs), or a policy with numbers of its own, and then
       none of these numbers may be given.
-    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
+    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`; by
+      rows and without a `policy` it is 4.
     - `validation`: the share of the rows that configs are judged by.
     - `cv`: folds to judge configs by, instead of `validation`: their number, for the folds that
       `GridSearchCV` makes; any splitter of scikit-learn, such as `GroupKFold` or
@@ -591,6 +593,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         usual = ARMS if horizon is None else ARMS_BY_ROWS
         configs = _drawn(space, usual if self.n_arms is None else self.n_arms, seed)
         suggested = {"budget": FULL_FITS * (horizon or 0)}
+        suggested |= {"eta": ETA_BY_ROWS} if given is None else {}
         if horizon is None:
             etas = 2 if eta is None else eta
             suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
