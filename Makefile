@@ -107,6 +107,7 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/quality.py $(if $(A9A),--a9a $(A9A))
 	.venv-bench/bin/python benchmarks/models.py $(if $(A9A),--a9a $(A9A))
 	.venv-bench/bin/python benchmarks/rows.py
+	.venv-bench/bin/python benchmarks/networks.py
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))
@@ -151,6 +152,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
 	touch $@
 
