@@ -156,7 +156,7 @@ class PlayedRecord:
             "observations": game.observations,
             "arm": game.arm,
             "level": level[game.arm],
-            "test_loss": float(self._record.test[game.arm, level[game.arm] - 1]),
+            "test_loss": round(float(self._record.test[game.arm, level[game.arm] - 1]), 9),
         }
 
 
@@ -190,7 +190,7 @@ def grid_of_choices(settings: Settings) -> Part:
         over_cells(rows, f"{table.name}, {trials} trials"),
         command=command("grid", settings),
     )
-    return figures.publish(part, figures.cells(rows, [str(c) for c in CELLS]), rows, settings)
+    return figures.publish(part, figures.cells(rows), rows, settings)
 
 
 def over_cells(rows: Sequence[Row], data: str) -> list[Claim]:
