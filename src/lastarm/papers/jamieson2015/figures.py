@@ -198,7 +198,7 @@ def cells(rows: Rows, policies: Sequence[str] = ("exp3", "lucb", "lil-ucb")) -> 
             for (samples, scale, *_), its in of.items():
                 sample, look = Sample(its), looks[samples, scale]
                 own, uniform = (PolicyLine.of(sample, p, ITERATIONS) for p in (policy, "uniform"))
-                (line,) = axes.plot(own.budgets, own.mean / uniform.mean - 1)
+                (line,) = axes.plot(own.budgets, own.mean / uniform.mean[: len(own.mean)] - 1)
                 line.set(color=look.colour, lw=1.2, label=f"{samples} samples, range {scale}")
             axes.axhline(0, color=GREY.colour, lw=1)
             axes.set(xlabel="budget (pulls)", title=LOOKS[policy].label)
