@@ -186,24 +186,25 @@ def missed(rows: Rows, trials: int) -> Figure:
     return figure
 
 
-def cells(rows: Rows, names: Sequence[str]) -> Figure:
-    """The grid of choices: how far EXP3 and LUCB are from uniform allocation in each cell."""
-    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+def cells(rows: Rows, policies: Sequence[str] = ("exp3", "lucb", "lil-ucb")) -> Figure:
+    """The grid of choices: how far policies are from uniform allocation, a line for each cell."""
+    of: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        of[f"{row['samples']}, {row['scale']}, {row['leftovers']}, {row['first']}"].append(row)
-    panels = ("exp3", "lucb", "lil-ucb")
-    with sheet(10, 6.5, len(panels), columns=4) as (figure, every):
-        for axes, policy in zip(every, panels, strict=True):
-            for name, look in zip(names, cycle(LOOKS.values()), strict=False):
-                sample = Sample(of[name])
+        of[row["samples"], row["scale"], row["leftovers"], row["first"]].append(row)
+    kinds = dict.fromkeys((samples, scale) for samples, scale, *_ in of)
+    looks = dict(zip(kinds, LOOKS.values(), strict=False))
+    with sheet(10, 5.2, len(policies), columns=2) as (figure, every):
+        for axes, policy in zip(every, policies, strict=True):
+            for (samples, scale, *_), its in of.items():
+                sample, look = Sample(its), looks[samples, scale]
                 own, uniform = (PolicyLine.of(sample, p, ITERATIONS) for p in (policy, "uniform"))
-                apart = own.mean / uniform.mean - 1
-                axes.plot(own.budgets, apart, color=look.colour, ls=look.dashes, lw=1.2)
+                (line,) = axes.plot(own.budgets, own.mean / uniform.mean[: len(own.mean)] - 1)
+                line.set(color=look.colour, lw=1.2, label=f"{samples} samples, range {scale}")
             axes.axhline(0, color=GREY.colour, lw=1)
-            axes.set(xlabel="budget (pulls)", title=f"{LOOKS[policy].label}, {len(names)} cells")
+            axes.set(xlabel="budget (pulls)", title=LOOKS[policy].label)
             log(axes, "x")
-        every[0].set_ylabel("mean error on TEST, above that of uniform allocation")
-        figure.suptitle("The grid of choices: a line for each cell")
+        every[0].set_ylabel("mean error on TEST, above that of uniform")
+        figure.suptitle(f"The grid of choices: a line for each of {len(of)} cells")
     return figure
 
 

@@ -9,7 +9,6 @@ from lastarm.errors import InvalidArgument
 from lastarm.papers.jamieson2015 import (
     figures,
     good_arms,
-    grid,
     page,
     table1,
     theorems,
@@ -33,7 +32,7 @@ def _compared(experiment: Experiment) -> Draw:
 DRAWN: dict[str, Draw] = {
     "traces": traces.drawn,
     "ridge": _compared(RIDGE),
-    "grid": lambda rows, title: figures.cells(rows, [str(cell) for cell in grid.CELLS]),
+    "grid": lambda rows, title: figures.cells(rows),
     "svm": _compared(SVM),
     "completion": _compared(COMPLETION),
     "table1": lambda rows, title: table1.drawn(rows),
