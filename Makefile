@@ -152,7 +152,6 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -e '.[batched,dask,ray,report]' -r benchmarks/requirements.txt
 	touch $@
 
