@@ -47,7 +47,7 @@ TORCH := torch==2.13.0
 
 # What needs a package that the core is not tested with, in environments of its own.
 frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
-	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_catboost.py tests/test_examples.py \
+	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_callbacks.py tests/test_catboost.py tests/test_examples.py \
 	  tests/test_loggers.py tests/test_torch.py tests/test_torch_together.py
 	.venv-frameworks/bin/python -m pytest src/lastarm/torch
 	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py

@@ -18,6 +18,9 @@ from hypothesis import HealthCheck, settings
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
+# Keras looks for TensorFlow if it is not told of another backend.
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
 # Ray's workers give way to all other processes. Beside other tests they would wait for minutes.
 os.environ.setdefault("RAY_worker_niceness", "0")
 
@@ -37,6 +40,11 @@ settings.load_profile("lastarm")
 
 # Without PyTorch, what needs it is not read for doctests: `make frameworks` runs these.
 collect_ignore_glob = [] if find_spec("torch") else ["src/lastarm/torch/*"]
+collect_ignore_glob += [
+    f"src/lastarm/trainers/callbacks/{framework}.py"
+    for framework in ("keras", "lightning", "transformers")
+    if not find_spec(framework)
+]
 
 # The tests, and what they start, have a secret of their own: nothing is put into the user's home.
 SECRET = tempfile.mkdtemp(prefix="lastarm-tests-")

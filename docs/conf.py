@@ -27,7 +27,7 @@ myst_heading_anchors = 3
 # Docstrings are plain sentences, with names in single backticks, and doctests.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["torch"]  # the site is built without it
+autodoc_mock_imports = ["keras", "lightning", "torch", "transformers"]  # the site is built without
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {  # by which names of types are written, and linked where they are told

@@ -13,6 +13,9 @@ SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
 NEEDS = {
     "pytorch_loop": "torch",
     "pytorch_module": "torch",
+    "lightning_loop": "lightning",
+    "transformers_loop": "transformers",
+    "keras_loop": "keras",
     "ray_tune_asha": "tensorboardX",  # which Ray Tune needs, and Ray does not
     "dask_ml_hyperband": "dask_ml",
 }

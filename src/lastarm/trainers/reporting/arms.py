@@ -106,8 +106,8 @@ class WaitingArm:
             return pickle.loads(self.packed)
         if not isinstance(self.state, MAKERS):
             return self.state
-        with belonging_to(dict(self.generators), self.seed):
-            made = self.state()
+        # Not within `belonging_to`: Dask asks for it while another arm of the process trains.
+        made = self.state()
         if made is None:
             raise TypeError("the function that was given to `report` as its state returned None")
         return made
