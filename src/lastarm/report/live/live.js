@@ -71,9 +71,9 @@ async function update() {
   try {
     await fillNow(news);
     if (part("headline")) await fillTold(news);
+    document.body.dataset.lines = part("now")?.lines ?? 0;
     await drawStale();
   } finally {
-    document.body.dataset.lines = part("now")?.lines ?? 0;
     took = performance.now() - began;
     busy = false;
     if (changed.size) soon();

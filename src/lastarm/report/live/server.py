@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, cast
 
 from lastarm.report.live.gate import Asked, Gate, Refused
 from lastarm.report.live.watched import Since, Watched
-from lastarm.report.page.html import live_page
+from lastarm.report.page.html import chart_library_made_apart, live_page
 
 EVERY = 0.2  # seconds between two looks at journals
 BREATH = 0.2  # seconds between two messages to a browser
@@ -78,7 +78,8 @@ class Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, journals: Sequence[Watched], address: Address) -> None:
         self.journals = journals
-        page = live_page()
+        self.library = chart_library_made_apart()
+        page = live_page(self.library)
         self.html, self.rules = page.html.encode(), f"{page.rules}; frame-ancestors 'none'"
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self.address_family = family
@@ -292,7 +293,7 @@ class Answer(BaseHTTPRequestHandler):
         if not self.server.reports.acquire(blocking=False):
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE)
         try:
-            page = b"" if self.command == "HEAD" else journal.report().encode()
+            page = b"" if self.command == "HEAD" else journal.report(self.server.library).encode()
         finally:
             self.server.reports.release()
         self._send(page, "text/html; charset=utf-8", saved_as="report.html")

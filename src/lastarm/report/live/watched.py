@@ -363,12 +363,15 @@ class Watched:
         with self._lock:
             return self._stories.get(arm, [])
 
-    def report(self) -> str:
-        """The static report of all that was read so far, as a page of its own."""
+    def report(self, library: str | None = None) -> str:
+        """The static report of all that was read so far, as a page of its own.
+
+        :param library: what draws the charts, if that is at hand.
+        """
         with self._lock:
             events, running = list(self._events), self._state() == "running"
         result = Result.of(events, journal=str(self.path))
-        return rendered(contents(result, events, running=running))
+        return rendered(contents(result, events, running=running), library)
 
 
 def _json(value: Any) -> str:

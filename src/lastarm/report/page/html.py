@@ -13,6 +13,8 @@ import json
 import os
 import re
 import secrets
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -93,8 +95,11 @@ def remembered(result: Result) -> list[Event]:
     return events
 
 
-def rendered(told: dict[str, Any]) -> str:
+def rendered(told: dict[str, Any], library: str | None = None) -> str:
     r"""The page with these contents.
+
+    :param told: the contents.
+    :param library: what draws the charts, if that is at hand.
 
     >>> page = rendered({"headline": "</script><b>"})
     >>> page[page.index('id="told">') :][:60]
@@ -102,7 +107,7 @@ def rendered(told: dict[str, Any]) -> str:
     """
     # Inside a script element, even one of data, only "<" can begin anything.
     data = json.dumps(told, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return _page(_part("start.js"), contents=data).html
+    return _page(_part("start.js"), library or chart_library(), contents=data).html
 
 
 class Page(NamedTuple):
@@ -112,21 +117,25 @@ class Page(NamedTuple):
     rules: str
 
 
-def live_page() -> Page:
-    """The page that asks a server what to show, again and again (`lastarm.report.live`)."""
+def live_page(library: str) -> Page:
+    """The page that asks a server what to show, again and again (`lastarm.report.live`).
+
+    :param library: what draws the charts.
+    """
     room = "lastarm.report.live"
     live, begins = _part("live.html", room), _part("live.js", room)
-    return _page(begins, contents="null", live=live, allowed="connect-src 'self'; ")
+    rules = "connect-src 'self'; "
+    return _page(begins, library, contents="null", live=live, allowed=rules)
 
 
-def _page(begins: str, *, contents: str, live: str = "", allowed: str = "") -> Page:
+def _page(begins: str, library: str, *, contents: str, live: str = "", allowed: str = "") -> Page:
     """The page, with the script that `begins` to fill it."""
     scripts = ("drawing.js", "curves.js", "charts.js", "page.js")
     parts = {
         "style": _part("page.css"),
         "live": live,
         "contents": contents,
-        "library": chart_library(),
+        "library": library,
         "kind": "live early" if live else "",
         "script": "".join(map(_part, scripts)) + begins,
     }
@@ -153,6 +162,20 @@ def chart_library() -> str:
         ) from None
     script: str = library.javascript_bundle()
     return script.replace("</script", "<\\/script")
+
+
+def chart_library_made_apart() -> str:
+    """The same, by another process: what makes it takes 130 MB, which a server would keep."""
+    command = f"import sys; from {__name__} import chart_library as made; sys.stdout.write(made())"
+    made = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {command}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    return made.stdout if made.returncode == 0 else chart_library()  # which says why not
 
 
 def _part(name: str, room: str = "lastarm.report.page") -> str:
