@@ -21,7 +21,7 @@ the seed. "Full trainings" are lastarm's CPU seconds by those of the mean arm, t
 `fit` with one look. The error is that of the arm that was found, trained fully, on TEST.
 
 Without a part chosen, all is measured and written down; a part is only printed. With `--kept FILE`
-a run that was stopped goes on where it was: it measures what is not in the file, and puts it there.
+a run that was stopped continues: it measures what is not in the file, and puts it there.
 """
 
 from __future__ import annotations

@@ -63,6 +63,18 @@ def test_the_address_is_printed_and_the_page_ends_with_the_search(
     assert alone.digest == result.digest
 
 
+def test_no_name_of_a_journal_or_of_a_file_beside_it_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("hmac.py", "socketserver.py", "lastarm.py"):
+        (tmp_path / name).write_text("raise SystemExit('this is not what was meant')\n")
+    search(train, SPACE, policy=POLICY, journal="--help", watch=True, progress=False)
+    said = capfd.readouterr().err
+    assert "Watch at http://127.0.0.1:" in said
+    assert "not what was meant" not in said
+
+
 def test_a_page_needs_a_journal_to_follow() -> None:
     with refused("watch", True):
         search(train, SPACE, policy=POLICY, watch=True)

@@ -178,6 +178,48 @@ def test_curves_grow_arms_drop_and_nothing_is_lost_by_connecting_again(
         until(page, "document.querySelectorAll('#timeline-chart .mark-rect path').length === 12")
 
 
+def test_a_page_that_was_refused_tries_again_and_loses_nothing(
+    browser: Any, tmp_path: Path
+) -> None:
+    path, told, asked = tmp_path / "search.jsonl", events(), []
+    grow(path, told[:6])
+
+    def refuse_once(**_: Any) -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    with patch.multiple(serving, LONGEST=1.0, AGAIN=50), serve(path) as server:
+        context = browser.new_context(**DESKTOP)  # whose console tells of the refusal
+        page = context.new_page()
+        page.goto(server.url)
+        until_read(page, 6)
+        with patch.object(server.streams, "acquire", refuse_once):
+            eventually(lambda: page.evaluate("true") and asked)
+            grow(path, told, 6)
+            until_read(page, len(told))
+        context.close()
+
+
+def test_of_a_file_that_is_gone_nothing_stays_on_the_page(open_page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    grow(path, events())
+    with serve(path, tmp_path / "later.jsonl") as server:
+        page = open_page(server.url)
+        until(page, CONTENTS)
+        page.get_by_role("button", name="later.jsonl").click()
+        until(page, f"!({CONTENTS})")
+        assert page.locator("#answer").is_hidden()
+        page.get_by_role("button", name="search.jsonl").click()
+        until(page, CONTENTS)
+        path.write_bytes(b"")
+        until(page, f"!({CONTENTS})")
+        until(page, "document.querySelector('h1').textContent.startsWith('Waiting for search')")
+        path.unlink()
+        grow(path, events())
+        until(page, CONTENTS)
+        until(page, "document.querySelector('h1').textContent === 'Arm 1 is recommended'")
+
+
 def test_what_was_dropped_last_is_told_with_its_reason(open_page: Any, tmp_path: Path) -> None:
     path, told = tmp_path / "search.jsonl", events()
     with serve(path) as server:

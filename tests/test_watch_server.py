@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from email.message import Message
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -174,6 +178,60 @@ def test_a_stream_says_what_is_new_and_goes_on_where_it_was(tmp_path: Path) -> N
             assert later["parts"]["best"] == [[4, 0.25]] or later["parts"]["best"] == [[2, 0.25]]
 
 
+def test_what_is_new_while_a_message_is_sent_is_not_missed(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with patch.object(serving, "ALIVE", 0.5), serve(path) as server:
+        stream = server.stream(0, None)
+        assert next(stream).startswith(b"retry")
+        assert next(stream).startswith(b"id: ")  # and this is still being sent, when
+        known, _ = server.journals[0].news(None)
+        with Journal(path, OPENED) as writing:
+            writing.flush()
+        eventually(lambda: server.journals[0].news(known)[1])
+        assert next(stream).startswith(b"id: ")
+        stream.close()
+
+
+def test_who_went_away_at_once_is_not_counted_as_a_watcher(journal: Path) -> None:
+    with serve(journal) as server:
+        stream = server.stream(0, None)
+        next(stream)
+        stream.close()
+        assert server._watchers == 0
+
+
+def test_one_thread_at_a_time_reads_a_journal_also_at_the_end(journal: Path) -> None:
+    at_a_time, most = 0, 0
+
+    def look() -> bool:
+        nonlocal at_a_time, most
+        at_a_time += 1
+        most = max(most, at_a_time)
+        time.sleep(0.2)
+        at_a_time -= 1
+        return False
+
+    with serve(journal) as server, patch.object(server.journals[0], "look", look):
+        eventually(lambda: at_a_time)
+        server.end()
+    assert most == 1
+
+
+def test_a_search_that_was_killed_long_ago_is_not_running(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as writing:
+        writing.append(Pull(0, 2))
+    then = time.time() - 3600
+    os.utime(path, (then, then))
+    watched = Watched(path, "search.jsonl")
+    watched.look()
+    assert json.loads(dict(watched.news(None)[1])["now"])["state"] == "stopped"
+    with Journal(path, OPENED) as writing:
+        writing.append(Pull(1, 2))
+    watched.look()
+    assert json.loads(dict(watched.news(None)[1])["now"])["state"] == "running"
+
+
 def test_what_was_known_of_another_file_is_of_no_use(tmp_path: Path, journal: Path) -> None:
     path = tmp_path / "search.jsonl"
     path.write_bytes(journal.read_bytes())
@@ -222,6 +280,16 @@ def test_the_contents_are_those_of_the_report(journal: Path) -> None:
     assert b'id="told"' in watched.report().encode()
 
 
+def test_before_the_first_loss_the_page_does_not_say_that_losses_are_bad(tmp_path: Path) -> None:
+    path = tmp_path / "search.jsonl"
+    with Journal(path, OPENED) as writing:
+        writing.append(Pull(0, 2))
+    watched = Watched(path, "search.jsonl")
+    watched.look()
+    watched.tell()
+    assert json.loads(dict(watched.news(None)[1])["headline"]) == "No loss has come yet"
+
+
 def test_a_story_is_told_when_it_is_asked_for(server: Server) -> None:
     path = urlsplit(server.url).path
     eventually(lambda: "order" in news_of(server)[1]["parts"])
@@ -267,6 +335,55 @@ def test_no_host_and_two_hosts_are_refused(server: Server) -> None:
     assert ask(server, hosts=[])[0] == 403
     assert ask(server, hosts=[host_of(server)] * 2)[0] == 403
     assert ask(server, hosts=[host_of(server), "evil.example"])[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("127.1", "127.0.0.1"), ("LocalHost", "localhost"), ("0:0:0:0:0:0:0:1", "[::1]")],
+)
+def test_it_answers_under_the_name_that_browsers_make_of_its_own(
+    journal: Path, given: str, said: str
+) -> None:
+    if said == "[::1]" and not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    with serve(journal, host=given) as server:
+        assert urlsplit(server.url).netloc == f"{said}:{server.server_address[1]}"
+        headers = Message()
+        headers["Host"] = host_of(server)
+        assert server.gate.asked("GET", urlsplit(server.url).path, headers).what == ""
+
+
+def test_browsers_leave_the_usual_port_out(journal: Path) -> None:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (
+        patch.dict(serving.USUAL_PORTS, {"http": port}),
+        serve(journal, port=port) as server,
+    ):
+        assert ask(server, hosts=["127.0.0.1"])[0] == 200
+        own = [("Origin", "http://127.0.0.1")]
+        assert ask(server, hosts=["127.0.0.1"], headers=own)[0] == 200
+        assert ask(server, hosts=["evil.example"])[0] == 403
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere this lets others take the port")
+def test_a_port_can_be_used_again_at_once_but_not_twice(journal: Path) -> None:
+    with serve(journal) as server:
+        port = server.server_address[1]
+        is_well(server)
+        with pytest.raises(OSError, match="in use"), serve(journal, port=port):
+            pass
+    with serve(journal, port=port) as server:
+        is_well(server)
+
+
+def test_without_a_thread_for_it_a_connection_leaves_room_for_others(journal: Path) -> None:
+    with serve(journal) as server:
+        with patch.object(threading.Thread, "start", side_effect=RuntimeError):
+            for _ in range(serving.MOST_CONNECTIONS + 1):
+                raw(server, b"GET / HTTP/1.1\r\n\r\n")
+        is_well(server)
 
 
 @pytest.mark.parametrize(
@@ -486,6 +603,9 @@ def test_for_other_machines_it_takes_tls_or_a_flag(
         ("--host", "192.0.2.7"): "has to be encrypted",
         ("--host", "0.0.0.0"): "under one name only",
         ("--host", "0.0.0.0", "--unencrypted"): "under one name only",
+        ("--host", "0", "--unencrypted"): "under one name only",
+        ("--host", "0:0::0", "--unencrypted"): "under one name only",
+        ("--host", "::ffff:0.0.0.0", "--unencrypted"): "under one name only",
         ("--key", "key.pem"): "--certificate",
         ("--certificate", "missing.pem"): "cannot be used",
         ("--host", "192.0.2.7", "--unencrypted"): "refused",  # it is not this machine's
@@ -548,3 +668,18 @@ def test_what_is_new_comes_within_a_moment(tmp_path: Path) -> None:
         time.sleep(0.01)
         _, message = news_of(server, since=known)  # it waits until there is something
         assert message["parts"]["now"]["at_work"][0]["arm"] == 3
+
+
+@pytest.mark.parametrize(("stopped_by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_command_ends_by_signals_without_a_word_too_many(
+    journal: Path, stopped_by: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-m", "lastarm", "watch", str(journal)]
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **both) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline().startswith(b"Watch at ")
+        process.send_signal(stopped_by)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == code
+    assert said.count(b"\n") == 1
+    assert b"Traceback" not in said

@@ -7,15 +7,14 @@ import ssl
 import sys
 import warnings
 import webbrowser
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from threading import Event
 
 from lastarm.errors import InvalidArgument, Unencrypted
-from lastarm.report.live.server import Address, Server
+from lastarm.report.live.server import Address, Server, as_browsers_say
 from lastarm.report.live.watched import named
 
 MOST_JOURNALS = 64
-EVERYWHERE = ("", "0.0.0.0", "::", "*")
 
 
 def watch(
@@ -57,7 +56,7 @@ def _tls(
     host: str, certificate: str | None, key: str | None, *, unencrypted: bool
 ) -> ssl.SSLContext | None:
     """How what is sent is encrypted; nothing that other machines can reach is not, unasked."""
-    if host in EVERYWHERE:
+    if _is_everywhere(host):
         rule = "a page is served under one name only, so that no other can be made to lead to it"
         raise InvalidArgument.of("--host", host, rule, "Use the name or address of this machine")
     if key and not certificate:
@@ -81,11 +80,26 @@ def _tls(
     return None
 
 
+def _is_everywhere(host: str) -> bool:
+    """Whether it stands for all addresses of this machine."""
+    if host in ("", "*"):
+        return True
+    address = _address(host)
+    return address is not None and address.is_unspecified
+
+
 def _is_here(host: str) -> bool:
     """Whether only this machine can reach it."""
-    if host == "localhost":
+    if host.lower() == "localhost":
         return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that is meant, however it is written; None for a name."""
     try:
-        return ip_address(host).is_loopback
+        found = ip_address(as_browsers_say(host))
     except ValueError:
-        return False
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

@@ -63,6 +63,7 @@ class Following:
         self.path = Path(path)
         self.trouble = ""
         self.size = 0  # of the file, when it was looked at last
+        self.written = 0.0  # the time of day when it was changed last, by the clock of its disk
         self._forget()
 
     def _forget(self) -> None:
@@ -101,7 +102,7 @@ class Following:
     def _read(self, file: int, most: int) -> News:
         status = os.fstat(file)
         which, looked = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
-        self.size = status.st_size
+        self.size, self.written = status.st_size, status.st_mtime
         if which == self._file and looked == self._looked:
             return News([], anew=False, more=False)
         anew = which != self._file or not self._is_continued(file)

@@ -31,7 +31,8 @@ ENDING = 5.0  # seconds in which a page gets the last lines
 def page_of(journal: Path, *, browse: bool) -> Iterator[None]:
     """Serve the page of a journal within, and say where."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "lastarm", "watch", str(journal), "--until-closed"],
+        # Of the folder that the search is in, nothing is imported (-P).
+        [sys.executable, "-P", "-m", "lastarm", "watch", "--until-closed", "--", str(journal)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

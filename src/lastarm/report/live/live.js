@@ -3,6 +3,7 @@
 const LEAST = 400;  // milliseconds between two drawings
 highlighted = 3;
 let shown = 0;  // the search that is shown
+let known = "";  // what the server calls all that came so far
 let parts = new Map(), stints = [], changed = new Set(), source = null, ended = false;
 const searches = new Map();  // number → its summary
 
@@ -28,15 +29,23 @@ function take(message) {
 
 function connect() {
   source?.close();
-  source = new EventSource(`news?search=${shown}`);
+  source = new EventSource(`news?search=${shown}${known && `&since=${known}`}`);
   source.addEventListener("open", () => say("Live: this page follows the journal."));
-  source.addEventListener("message", ({ data }) => take(data));
+  source.addEventListener("message", ({ data, lastEventId }) => {
+    known = lastEventId;
+    take(data);
+  });
   source.addEventListener("end", () => {
     ended = true;
     source.close();
     say("The server has ended. This is what it sent last.");
   });
-  source.addEventListener("error", () => { if (!ended) say("The server does not answer. Trying again…"); });
+  source.addEventListener("error", ({ target }) => {
+    if (ended) return;
+    say("The server does not answer. Trying again…");
+    if (target.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
+    setTimeout(() => { if (target === source) connect(); }, 2000);
+  });
 }
 
 let said = "";
@@ -48,7 +57,7 @@ function say(words) {
 function show(search) {
   if (search === shown) return;
   dropPick();
-  [shown, parts, stints, told] = [search, new Map(), [], undefined];
+  [shown, known, parts, stints, told] = [search, "", new Map(), [], undefined];
   for (const name of ["searches", "now", "best", "filling", "summary"]) changed.add(name);
   stale.clear();
   at("save").href = `report?search=${shown}`;
@@ -71,6 +80,7 @@ async function update() {
   try {
     await fillNow(news);
     if (part("headline")) await fillTold(news);
+    else hideTold();
     document.body.dataset.lines = part("now")?.lines ?? 0;
     await drawStale();
   } finally {
@@ -162,7 +172,7 @@ function fillAtWork(now) {
     : known ? "" : "The journal does not say when each pull was begun, or by whom.";
   at("at-work").parentElement.hidden = !now.at_work.length;
   fillTable(at("at-work"), [
-    { name: "arm", shown: (row) => armsByNumber?.has(row.arm) ? armButton(row.arm, String(row.arm)) : String(row.arm) },
+    { name: "arm", shown: (row) => told && armsByNumber.has(row.arm) ? armButton(row.arm, String(row.arm)) : String(row.arm) },
     { name: "worker", text: true, shown: (row) => row.worker || "not recorded" },
     { name: "from", shown: (row) => row.from },
     { name: "to", shown: (row) => row.upto },
@@ -262,6 +272,19 @@ function toldNow() {
     spending: { ...contents.spending, timeline: { ...contents.spending.timeline, stints } } };
 }
 
+// Of another search, or another file, nothing that was told before is true.
+function hideTold() {
+  if (told) dropPick();
+  told = undefined;
+  document.body.classList.add("early");
+  fillDropped([]);
+}
+
+function fillDropped(dropped) {
+  refill(at("dropped"), dropped.length ? [make("ul", {}, ...dropped.map(({ arm, words }) =>
+    make("li", {}, make("p", {}, armButton(arm), ": ", quoted(words)))))] : [make("p", { class: "soft" }, "None yet.")]);
+}
+
 let listens = false;
 async function fillTold(news) {
   const first = told === undefined;
@@ -271,8 +294,7 @@ async function fillTold(news) {
   fillWords();
   at("state").textContent = part("now").state;
   fillChoice();
-  refill(at("dropped"), told.dropped.length ? [make("ul", {}, ...told.dropped.map(({ arm, words }) =>
-    make("li", {}, make("p", {}, armButton(arm), ": ", quoted(words)))))] : [make("p", { class: "soft" }, "None yet.")]);
+  fillDropped(told.dropped);
   if (!listens) listen();
   listens = true;
   for (const { id, shows, draw } of chartsOf(fillSettings())) {

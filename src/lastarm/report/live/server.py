@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import secrets
 import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from time import monotonic
@@ -39,6 +41,8 @@ MOST_HEAD = 8_192  # bytes of a request
 PATIENCE = 5.0  # seconds for a request to come
 SENDING = 20.0  # seconds for a browser to take what is sent
 MOST_REPORTS = 1  # made at a time
+LAST = 2.0  # seconds that are left for what is new when it ends
+USUAL_PORTS = {"http": 80, "https": 443}
 
 HEADERS = {
     "X-Frame-Options": "DENY",
@@ -62,6 +66,19 @@ class Address(NamedTuple):
     tls: ssl.SSLContext | None = None
 
 
+def as_browsers_say(host: str) -> str:
+    """A host as browsers name it: an address in its usual form, and a name in small letters.
+
+    >>> [as_browsers_say(host) for host in ("127.1", "0:0::1", "MyHost")]
+    ['127.0.0.1', '::1', 'myhost']
+    """
+    try:
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):  # it is a name
+        return host.lower()
+    return str(found[0][4][0])
+
+
 class Server(socketserver.ThreadingTCPServer):
     """Serves a page for journals until it is closed.
 
@@ -73,7 +90,7 @@ class Server(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
     block_on_close = False
-    allow_reuse_address = False
+    allow_reuse_address = os.name == "posix"  # there it takes no port that somebody listens on
     request_queue_size = 128
 
     def __init__(self, journals: Sequence[Watched], address: Address) -> None:
@@ -81,25 +98,28 @@ class Server(socketserver.ThreadingTCPServer):
         self.library = chart_library_made_apart()
         page = live_page(self.library)
         self.html, self.rules = page.html.encode(), f"{page.rules}; frame-ancestors 'none'"
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self.address_family = family
-        super().__init__((address.host, address.port), Answer)
+        host = as_browsers_say(address.host)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, address.port), Answer)
         port = self.server_address[1]
-        shown = f"[{address.host}]" if ":" in address.host else address.host
-        hosts = [f"{shown}:{port}"]
-        if address.host in ("127.0.0.1", "::1"):
-            hosts.append(f"localhost:{port}")
-        secret = secrets.token_urlsafe(24)
+        shown = f"[{host}]" if ":" in host else host
+        names = [shown, "localhost"] if host in ("127.0.0.1", "::1") else [shown]
+        hosts = [f"{name}:{port}" for name in names]
         scheme = "https" if address.tls else "http"
+        if port == USUAL_PORTS[scheme]:  # which browsers leave out
+            hosts += names
+        secret = secrets.token_urlsafe(24)
         self.url = f"{scheme}://{shown}:{port}/{secret}/"
         self.gate = Gate(secret, hosts, scheme)
         self.tls = address.tls
         self.news = threading.Condition()
+        self._wakes = 0  # how often there was something for streams
         self.ended = threading.Event()
         self.streams = threading.BoundedSemaphore(MOST_STREAMS)
         self.reports = threading.BoundedSemaphore(MOST_REPORTS)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._watchers = 0
+        self._looking = threading.Lock()  # one thread at a time reads a journal
         self._own_threads = [
             threading.Thread(target=work, daemon=True, name=f"lastarm watch: {work.__name__}")
             for work in (self.look, self.tell, self.answer)
@@ -117,12 +137,12 @@ class Server(socketserver.ThreadingTCPServer):
 
     def end(self) -> None:
         """Send what is new for the last time, and tell browsers that no more will come."""
+        until = monotonic() + LAST
         for journal in self.journals:
-            while journal.look() and journal.has_more:
+            while self._look_at(journal) and journal.has_more and monotonic() < until:
                 pass
-        with self.news:
-            self.ended.set()
-            self.news.notify_all()
+        self.ended.set()
+        self.wake()
         limit = monotonic() + 1.0
         while self._watchers and monotonic() < limit:
             threading.Event().wait(0.02)
@@ -134,11 +154,15 @@ class Server(socketserver.ThreadingTCPServer):
         while not self.ended.is_set():
             more = False
             for journal in self.journals:
-                if journal.look():
+                if self._look_at(journal):
                     more |= journal.has_more
                     self.wake()
             if not more:
                 self.ended.wait(EVERY)
+
+    def _look_at(self, journal: Watched) -> bool:
+        with self._looking:
+            return journal.look()
 
     def tell(self) -> None:
         """Make contents, as long as there are browsers that show them."""
@@ -155,6 +179,7 @@ class Server(socketserver.ThreadingTCPServer):
     def wake(self) -> None:
         """Let streams see whether there is something for them."""
         with self.news:
+            self._wakes += 1
             self.news.notify_all()
 
     # Connections --------------------------------------------------------------------------------
@@ -164,7 +189,11 @@ class Server(socketserver.ThreadingTCPServer):
         if not self._connections.acquire(blocking=False):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # the system has no thread left
+            self._connections.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve it, and whatever comes of it, make room for another."""
@@ -185,28 +214,34 @@ class Server(socketserver.ThreadingTCPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a client went away, or never spoke HTTP."""
 
-    def stream(self, search: int, since: Since | None) -> Iterator[bytes]:
+    def stream(self, search: int, since: Since | None) -> Generator[bytes, None, None]:
         """What is new of a search, and in short of all others, as server-sent events."""
         known: list[Since | None] = [None] * len(self.journals)
         known[search] = since
-        self._watchers += 1
         until = monotonic() + LONGEST
-        yield f"retry: {AGAIN}\n\n".encode()
+        with self.news:
+            self._watchers += 1
         try:
+            yield f"retry: {AGAIN}\n\n".encode()
             while monotonic() < until:
-                ended = self.ended.is_set()
+                seen, ended = self._wakes, self.ended.is_set()
                 said = self._message(search, known)
                 if said:
                     yield said
                 if ended:
                     yield b"event: end\ndata: {}\n\n"
                     return
-                with self.news:
-                    if not self.ended.is_set() and not self.news.wait(ALIVE):
-                        yield b": still here\n\n"
+                with self.news:  # what came while the message was sent is not waited for
+                    woken = self.news.wait_for(partial(self._is_woken, seen), ALIVE)
+                if not woken:
+                    yield b": still here\n\n"
                 self.ended.wait(BREATH)
         finally:
-            self._watchers -= 1
+            with self.news:
+                self._watchers -= 1
+
+    def _is_woken(self, seen: int) -> bool:
+        return self._wakes != seen
 
     def _message(self, search: int, known: list[Since | None]) -> bytes:
         """A message with all that changed; empty if nothing did. What is `known` then changes."""
@@ -308,8 +343,9 @@ class Answer(BaseHTTPRequestHandler):
             self._begin(HTTPStatus.OK, "text/event-stream; charset=utf-8")
             if self.command == "HEAD":
                 return
-            for message in self.server.stream(search, since):
-                self.wfile.write(message)
+            with closing(self.server.stream(search, since)) as messages:
+                for message in messages:
+                    self.wfile.write(message)
         finally:
             self.server.streams.release()
 

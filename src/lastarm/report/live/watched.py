@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, NamedTuple
 
 from lastarm.events import Event, Failure, Loss, Opened, Pull, Started
@@ -107,8 +107,9 @@ class Watched:
         with self._lock:
             if news.anew:
                 self._begin_anew()
-            if news.events:
-                self._grew = now
+            if news.events:  # those that were there already are as old as their file
+                old = news.anew or self._more
+                self._grew = now - (max(0.0, time() - self._following.written) if old else 0.0)
             self._more = news.more
             arms = self._fold(news.events)
             self._update += 1

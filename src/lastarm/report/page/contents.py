@@ -138,7 +138,11 @@ def _headline(result: Result, begun: bool) -> str:
     """The answer in a line."""
     if result.arm is not None:
         return f"Arm {result.arm} " + ("is recommended" if result.complete else "leads so far")
-    return "No arm has a finite loss" if begun else "Nothing has been tried yet"
+    if not begun:
+        return "Nothing has been tried yet"
+    return (
+        "No arm has a finite loss" if result.curves or result.failures else "No loss has come yet"
+    )
 
 
 def _search(result: Result, opened: Opened | None) -> str:
