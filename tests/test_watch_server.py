@@ -180,7 +180,8 @@ def test_a_stream_says_what_is_new_and_goes_on_where_it_was(tmp_path: Path) -> N
 
 def test_what_is_new_while_a_message_is_sent_is_not_missed(tmp_path: Path) -> None:
     path = tmp_path / "search.jsonl"
-    with patch.object(serving, "ALIVE", 0.5), serve(path) as server:
+    nothing = patch.object(Watched, "tell", lambda self: False)  # which would wake it, too
+    with nothing, patch.object(serving, "ALIVE", 0.05), serve(path) as server:
         stream = server.stream(0, None)
         assert next(stream).startswith(b"retry")
         assert next(stream).startswith(b"id: ")  # and this is still being sent, when
