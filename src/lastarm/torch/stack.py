@@ -19,14 +19,7 @@ from lastarm.torch.stacked_optimizers import numbers_of, stacked_optimizer
 
 BLOCK = 2**18  # parameters that an optimizer changes at a time, so that they stay in the cache
 # Losses that are means over numbers, so that the mean of all arms is the mean of their means.
-MEANS = (
-    nn.CrossEntropyLoss,
-    nn.MSELoss,
-    nn.L1Loss,
-    nn.SmoothL1Loss,
-    nn.HuberLoss,
-    nn.BCEWithLogitsLoss,
-)
+MEANS = (nn.CrossEntropyLoss, nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 MEAN_FUNCTIONS = (
     nn.functional.cross_entropy,
     nn.functional.mse_loss,
@@ -64,8 +57,10 @@ class Stack:
         self._spans = list(zip([0, *ends], ends, strict=False))
         groups = arms[0].optimizer.param_groups
         place = {p: at for at, group in enumerate(groups) for p in group["params"]}
-        of_column = [place[p] for _, p in learning for _ in range(p.numel())]
-        self._group = torch.tensor(of_column) if len(groups) > 1 else None
+        self._group = None  # of each column, if there are several
+        if len(groups) > 1:
+            sizes = torch.tensor([parameter.numel() for _, parameter in learning])
+            self._group = torch.tensor([place[p] for _, p in learning]).repeat_interleave(sizes)
 
         self._rows = self._stacked([_learning(arm) for arm in arms])
         self._kept = {
