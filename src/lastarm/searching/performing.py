@@ -30,6 +30,7 @@ from lastarm.errors import (
     JournalError,
     NoTestLoss,
     ReplayDiverged,
+    StateNotSaved,
     TrainerChanged,
 )
 from lastarm.events import Changed, Closed, Event, Loss, Opened, Pull
@@ -421,7 +422,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         space=domains(prepared.space),
         metric=prepared.metric,
         resource=known_resource(getattr(trainer, "resource", None)),
-        state=unwrapped(trainer, state),
+        state=_unwrapped(trainer, state, found),
         winner=Winner.of(trainer, state, prepared.seed, found) if found else None,
         stopped_by=_stopped_by(policy, begun.stop),
         journal=path,
@@ -607,6 +608,16 @@ def _as_it_began(policy: Policy, journal: Journal) -> Policy:
             raise InvalidArgument.of("budget", policy.budget, rule, way_out)
         journal.extend(policy.budget)
     return unasked(policy, budget=first)
+
+
+def _unwrapped(trainer: Any, state: Any, found: Pull | None) -> Any:
+    """The user's part of a state. An error in making it must not cost the search its answer."""
+    try:
+        return unwrapped(trainer, state)
+    except Exception as error:
+        arm = found.arm if found else 0
+        warnings.warn(StateNotSaved(arm, masked_text(said(error))), stacklevel=5)
+        return None
 
 
 def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:
