@@ -48,7 +48,7 @@ TORCH := torch==2.13.0
 # What needs a package that the core is not tested with, in environments of its own.
 frameworks: .venv-frameworks/.installed .venv-dask-ml/.installed
 	.venv-frameworks/bin/python -m pytest -m frameworks -rs tests/test_callbacks.py tests/test_catboost.py tests/test_examples.py \
-	  tests/test_loggers.py tests/test_torch.py
+	  tests/test_loggers.py tests/test_torch.py tests/test_torch_together.py
 	.venv-frameworks/bin/python -m pytest src/lastarm/torch
 	.venv-dask-ml/bin/python examples/coming_from/dask_ml_hyperband.py
 
@@ -107,6 +107,7 @@ bench: .venv-bench/.installed .venv-dask-ml/.installed browser
 	.venv-bench/bin/python benchmarks/quality.py $(if $(A9A),--a9a $(A9A))
 	.venv-bench/bin/python benchmarks/models.py $(if $(A9A),--a9a $(A9A))
 	.venv-bench/bin/python benchmarks/rows.py
+	.venv-bench/bin/python benchmarks/networks.py
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/league.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/prices.py $(CURVES))
 	$(if $(CURVES),.venv-bench/bin/python benchmarks/adaptive.py $(CURVES))

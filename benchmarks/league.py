@@ -91,6 +91,7 @@ VARIANTS: dict[str, tuple[type, dict[str, Any]]] = {  # of registered policies
 }
 SLOW = ("lucb", "lil-ucb", "exp3")  # they look at every pull
 FIGURE = Path(__file__).with_name("league.png")
+LINEAR = 0.001  # the rank below which the axis is linear
 CHUNK = 25  # draws that a process plays at a time
 
 
@@ -170,7 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
         "it writes its part of RESULTS.md, and league.png; with any, it only prints."
     )
     parser.add_argument("folder", type=Path, help="of .npz tables as `lastarm replay` reads them.")
-    parser.add_argument("--draws", type=int, default=500, help="from each file. [default: 500]")
+    parser.add_argument("--draws", type=int, default=100, help="from each file. [default: 100]")
     parser.add_argument("--quick", action="store_true", help="ten draws.")
     parser.add_argument("--alone", action="store_true", help="leave the peers out.")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there.")
@@ -308,13 +309,17 @@ def picture(scores: Scores, halving: str, file: Path) -> None:
         left.set(ylabel="mean normalised rank of the recommended arm (0 is best)")
         left.set(xlabel="budget, % of training all arms fully")
         right.set(xlabel=f"looks at a loss, with a budget of {PERCENTS[middle]} %")
+        lowest = min(scores.mean(name, k) for name in scores.found for k, _ in BUDGETS)
         for axes in (left, right):
             log(axes, "x")
-            axes.set_yscale("symlog", linthresh=0.001, linscale=0.4)  # a rank may be 0
-            axes.set_ylim(bottom=0)
+            if lowest > LINEAR:
+                axes.set_yscale("log")
+            else:  # a rank may be 0
+                axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.4)
+                axes.set_ylim(bottom=0)
         left.set_xticks(PERCENTS, [f"{percent} %" for percent in PERCENTS])
         left.xaxis.minorticks_off()
-        figure.suptitle(f"{ARMS} arms drawn from each of {len(scores.tables)} files")
+        figure.suptitle(f"Up to {ARMS} arms drawn from each of {len(scores.tables)} files")
         legend(figure, [left, right], 4)
         figure.savefig(file, dpi=150)
 

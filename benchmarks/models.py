@@ -1,6 +1,7 @@
 """What a search of a model costs in CPU seconds of one thread, beside the training itself.
 
     .venv-bench/bin/python benchmarks/models.py [FAMILY …] [--data made digits] [--a9a FILE.npz]
+        [--kept FILE.json]
 
 lastarm is `HalvingSearch` as it comes, told the arms and what full training is: it spends a fifth
 of what training all arms fully takes. It is set against
@@ -19,12 +20,14 @@ loaded and compiled all it needs before. Every figure is a median over the round
 the seed. "Full trainings" are lastarm's CPU seconds by those of the mean arm, trained fully in one
 `fit` with one look. The error is that of the arm that was found, trained fully, on TEST.
 
-Without a part chosen, all is measured and written down; a part is only printed.
+Without a part chosen, all is measured and written down; a part is only printed. With `--kept FILE`
+a run that was stopped continues: it measures what is not in the file, and puts it there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import warnings
@@ -199,6 +202,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=SIZES, help="default: all that there is")
     parser.add_argument("--a9a", metavar="FILE.npz", help="a9a, as arrays X, y, X_test, y_test")
     parser.add_argument("--rounds", type=int, default=3, help="default: 3")
+    parser.add_argument("--kept", metavar="FILE.json", type=Path, help="keep what was measured")
     given = parser.parse_args()
     if unknown := set(given.family) - FAMILIES.keys():
         parser.error(f"unknown: {', '.join(unknown)}. Use some of {', '.join(FAMILIES)}.")
@@ -218,13 +222,19 @@ def main() -> None:
     record = Record("models", f"{COMMAND}{file}{rounds}", packages)
     record.note(__doc__.partition("\n\n")[2].partition("\n\n")[2].rpartition("\n\n")[0])
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    kept = json.loads(given.kept.read_text()) if given.kept and given.kept.exists() else {}
     found = {}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         for setting in settings:
-            measured = pool.submit(measure, setting, given.rounds).result()
-            if measured:
-                print(setting.family, setting.data, setting.max_pulls, measured, flush=True)
-                found[setting] = measured
+            name = f"{setting.family} {setting.data} {setting.max_pulls}, {given.rounds} rounds"
+            if name not in kept:
+                measured = pool.submit(measure, setting, given.rounds).result()
+                print(name, measured, flush=True)
+                kept[name] = measured and measured._asdict()
+                if given.kept:
+                    given.kept.write_text(json.dumps(kept, indent=1))
+            if kept[name]:
+                found[setting] = Measured(**kept[name])
     write_down(record, found)
     if not given.family and not given.data:
         record.write()

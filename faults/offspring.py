@@ -67,7 +67,9 @@ class Place(NamedTuple):
     def environment(self) -> dict[str, str]:
         """What they are started with."""
         own = {"TMPDIR": str(self.temporary), "JOBLIB_TEMP_FOLDER": str(self.temporary)}
-        return {**own, MARK: self.mark, "PYTHONPATH": str(SCRIPT.parents[1])}
+        # Where there are planted bugs, they are on the path already.
+        path = [str(SCRIPT.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {**own, MARK: self.mark, "PYTHONPATH": os.pathsep.join(path)}
 
     def left(self) -> list[int]:
         """The processes that were started here and do not end; now they do."""

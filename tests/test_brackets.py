@@ -176,9 +176,25 @@ def test_a_budget_of_ten_trainings_is_divided_evenly() -> None:
     assert {most: one["arms"] for most, one in first.items()} == {1: 4, 2: 4, 8: 6, 243: 27}
 
 
+def test_after_eight_trainings_brackets_are_smaller_and_a_larger_budget_has_the_same_first() -> (
+    None
+):
+    at_20, at_50 = (
+        Brackets(budget=52 * trainings, max_pulls=52).plan_details()["brackets"]
+        for trainings in (20, 50)
+    )
+    for planned in (at_20, at_50):
+        assert [one["levels"] for one in planned[:3]] == [(2, 6, 18, 52)] * 3
+        assert {one["levels"] for one in planned[3:]} == {(6, 18, 52)}
+        assert {27 <= one["arms"] <= 32 for one in planned[:3]} == {True}
+        assert {9 <= one["arms"] <= 10 for one in planned[3:]} == {True}
+
+
 def test_more_at_once_is_a_wider_bracket_and_a_huge_budget_has_wider_ones() -> None:
     wide = Brackets(budget=2000, max_pulls=27, at_once=4).plan_details()["brackets"]
-    assert [one["arms"] >= 108 for one in wide] == [True] * (2000 // 324)
+    assert [one["arms"] >= 4 * few for one, few in zip(wide, [27, *[9] * 6], strict=True)] == [
+        True
+    ] * 7
     many = Brackets(budget=10**6, max_pulls=27).plan_details()["brackets"]
     assert 100 < len(many) <= 128
 

@@ -225,3 +225,25 @@ def test_an_arm_that_asha_paused_can_come_back() -> None:
         policy.tell(Loss(pull, 1.0))
     (back,) = policy.ask(1)
     assert (back.arm, back.upto) == (2, 3)
+
+
+@pytest.mark.parametrize("kind", [EXP3, LUCB])
+@pytest.mark.parametrize(
+    "given", [{"low": 1.0, "high": 0.0}, {"low": float("nan")}, {"high": "much"}]
+)
+def test_a_range_that_cannot_be_is_refused(kind: type[Budgeted], given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="low"):
+        kind(3, 30, **given)
+
+
+def test_exp3_scales_by_a_known_range() -> None:
+    """With losses in a thousandth of their range, no arm stands out."""
+    drawn = {}
+    for name, options in {"seen": {}, "known": {"low": 0.0, "high": 1.0}}.items():
+        policy, pulls = EXP3(4, 4000, seed=1, **options), [0] * 4
+        while asked := policy.ask(1):
+            pulls[asked[0].arm] += 1
+            policy.tell(Loss(asked[0], 0.5 + 0.001 * asked[0].arm))
+        drawn[name] = pulls
+    assert drawn["seen"][0] > 2 * drawn["known"][0]
+    assert max(drawn["known"]) < 1.3 * min(drawn["known"])

@@ -211,8 +211,10 @@ def test_the_site_tells_of_every_public_name(site: Path) -> None:
 
 
 RESULTS, FAULTS = "benchmarks/RESULTS.md", "docs/faults.md"
-RANK = r"rank, all 10 files\*\*.*?\| {} \| [\d.]+ \| [\d.]+ \| ([\d.]+) \|"
-LOOKS = r"rank, all 10 files\*\*.*?\| {} (?:\| [\d.]+ ){{5}}\| ([\d,]+) \|"
+RANK = r"rank, all 16 files\*\*.*?\| {} \| [\d.]+ \| [\d.]+ \| ([\d.]+) \|"
+LOOKS = r"rank, taskset\*\*.*?\| {} (?:\| [\d.]+ ){{5}}\| ([\d,]+) \|"
+ARENA = "benchmarks/arena/README.md"
+REGRET = r"lcbench, 24 tasks: mean regret.*?\| {} (?:\| [\d.]+ ± [\d.]+ ){{2}}\| ([\d.]+) ±"
 NUMBER = r"\b\d[\d,.]*\b"
 # Row of the README → its numbers in their order: given, or found in a file by a pattern.
 MEASURED: dict[str, list[str | tuple[str, str]]] = {
@@ -250,6 +252,14 @@ MEASURED: dict[str, list[str | tuple[str, str]]] = {
         (RESULTS, RANK.format("Syne Tune's ASHA")),
         (RESULTS, RANK.format("Optuna's SuccessiveHalvingPruner")),
         (RESULTS, RANK.format("Ray Tune's ASHA")),
+    ],
+    "Arms are chosen as the search goes": [
+        *("0", "1", "20"),
+        (ARENA, r"lcbench, (\d+) tasks: mean regret"),
+        (ARENA, REGRET.format("lastarm: brackets, GaussianProcess")),
+        (ARENA, REGRET.format("lastarm: random arms, horizon-halving")),
+        (ARENA, REGRET.format("Optuna: TPE")),
+        (ARENA, REGRET.format("random search")),
     ],
     "Looking has a price": [
         (RESULTS, LOOKS.format("successive-halving")),

@@ -111,6 +111,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     ),
     e.StateNotLoaded: lambda: e.StateNotLoaded(3, "its file is missing", "Train it again"),
     e.JournalRepaired: lambda: e.JournalRepaired(JOURNAL, 57),
+    e.Unencrypted: lambda: e.Unencrypted("192.0.2.7"),
     e.OtherSecret: lambda: e.OtherSecret(JOURNAL, ["tune.py", "--api-key", "***"]),
     e.CheckpointNotWritten: lambda: e.CheckpointNotWritten(Path("arm-3-at-9.state"), FULL),
     e.TemporaryNotWritten: lambda: e.TemporaryNotWritten(Path("/tmp"), FULL),

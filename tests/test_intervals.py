@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lastarm.papers.jamieson2015.intervals import (
     ITERATIONS,
-    Curves,
-    Known,
+    Bounded,
+    MeanCurves,
     Sample,
     all_hold,
     resampled,
@@ -34,7 +34,7 @@ def rows(trials: int, noise: float = 0.0, **errors: list[float]) -> list[dict[st
 
 
 def test_an_error_is_reached_where_the_line_comes_down_to_it() -> None:
-    curves = Curves(np.array([[1.0, 10, 100, 1000]]), np.array([[0.5, 0.4, 0.45, 0.2]]))
+    curves = MeanCurves(np.array([[1.0, 10, 100, 1000]]), np.array([[0.5, 0.4, 0.45, 0.2]]))
     for error, cost in ((0.45, 10**0.5), (0.4, 10.0), (0.3, 100 * 10**0.6)):
         low, high = curves.reach(np.array([error]))
         assert low == high == pytest.approx(cost)
@@ -58,7 +58,7 @@ def test_a_ratio_of_bounds_is_a_bound() -> None:
 
 
 def test_a_bound_decides_only_where_it_is_enough() -> None:
-    known = Known(np.full(9, 4.0), np.full(9, inf), trials=20)
+    known = Bounded(np.full(9, 4.0), np.full(9, inf), trials=20)
     assert known.is_at_least(4) == "yes"
     assert known.is_at_least(5) == "not settled", "at least 4 may be 10"
     assert known.is_within(0.5, 2) == "no"
@@ -82,7 +82,7 @@ def test_the_interval_of_a_mean_covers_it_about_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(300):
         means = shares @ random.normal(size=32)
-        low, high = Known(means, means, 32).interval
+        low, high = Bounded(means, means, 32).interval
         covered += low <= 0 <= high
     assert 0.89 <= covered / 300 <= 0.98
 

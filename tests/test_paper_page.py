@@ -185,14 +185,14 @@ def test_the_line_is_the_mean_over_trials_and_the_band_its_interval() -> None:
     table = [row for row in rows(trials=12) if row["policy"] == "uniform"]
     line = figures.PolicyLine.of(Sample(table), "uniform")
     assert line.budgets.tolist() == [16, 32, 64, 128, 256, 512, 1024]
-    assert line.seconds[0] == pytest.approx(0.516)
+    assert line.costs[0] == pytest.approx(0.516)
     assert line.mean[-1] == pytest.approx(1.055)
     assert 1.03 < line.low[-1] < 1.04
     assert 1.07 < line.high[-1] < 1.08
     figure = drawn(table)
     left, right = figure.axes
     assert np.array_equal(left.lines[0].get_xydata(), np.c_[line.budgets, line.mean])
-    assert np.array_equal(right.lines[0].get_xydata(), np.c_[line.seconds, line.mean])
+    assert np.array_equal(right.lines[0].get_xydata(), np.c_[line.costs, line.mean])
     assert "95 % intervals" in figure.get_suptitle()
     assert "intervals" not in drawn(rows(trials=2)).get_suptitle(), "of two trials there are none"
 

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -10,12 +12,24 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from lastarm import Configs, RecordedCurves, search
 from lastarm.cli import main
-from lastarm.papers.jamieson2015 import examples, figures, page, table1, theorems, tightness
-from lastarm.papers.jamieson2015.data import classification_table
+from lastarm.papers.jamieson2015 import (
+    examples,
+    figures,
+    page,
+    redrawn,
+    reductions,
+    table1,
+    theorems,
+    tightness,
+)
+from lastarm.papers.jamieson2015 import grid as choices
+from lastarm.papers.jamieson2015.data import classification_table, regression_table
 from lastarm.papers.jamieson2015.examples import LinearSVM, SubsetRegression
+from lastarm.papers.jamieson2015.experiments import RIDGE, ridge_regression
 from lastarm.papers.jamieson2015.page import Part, Settings
 from lastarm.papers.jamieson2015.theorems import (
     ENVELOPES,
@@ -24,10 +38,13 @@ from lastarm.papers.jamieson2015.theorems import (
     played,
 )
 from lastarm.policies import POLICIES, SuccessiveHalving
-from lastarm.theory import Envelopes, adversary
+from lastarm.space import draw
+from lastarm.theory import Envelopes, adversary, halving_regret, uniform_regret
+from lastarm.trainers import arm_seed
 from tests.refusals import refused
 
 Row = dict[str, str]
+DOCS = Path(__file__).parent.parent / "docs" / "jamieson2015"
 
 
 def rows_of(out: Path, key: str) -> list[Row]:
@@ -69,6 +86,7 @@ def reproduced(out: Path) -> dict[str, Part]:
 COMMANDS = {
     "traces-digits": "traces --quick",
     "ridge-year-stand-in": "ridge --trials 2 --quick",
+    "grid-year-stand-in": "grid --trials 2 --quick",
     "svm-digits": "svm --trials 2 --quick",
     "svm-digits-together": "svm --trials 2 --quick",
     "completion-low-rank-stand-in": "completion --trials 2 --quick",
@@ -76,7 +94,9 @@ COMMANDS = {
     "theorem1-and-2": "theorems --quick",
     "theorem1-sharper": "theorems --quick",
     "theorem3": "theorems --quick",
+    "theorem4": "theorems --quick",
     "doubling": "theorems --quick",
+    "reductions": "reductions --trials 2 --quick",
     "subsets": "subsets --trials 2 --quick",
     "linear-svm": "subsets --trials 2 --quick",
 }
@@ -174,6 +194,60 @@ def test_the_sharper_budget_is_enough_and_tight_where_half_are_close(
         assert wrong < sharper < bound
         assert wrong == sharper - 1 or row["family"] != tightness.HALF
     assert {claim.holds for claim in reproduced["theorem1-sharper"].claims} == {"yes"}
+
+
+def test_theorem_4_holds_and_is_reached_by_uniform_allocation(
+    out: Path, reproduced: dict[str, Part]
+) -> None:
+    rows = rows_of(out, "theorem4")
+    for row in rows:
+        n, budget, limit = int(row["n"]), int(row["budget"]), float(row["uniform"])
+        beta = ENVELOPES[row["envelope"]](n)
+        gamma = [beta(t) for t in range(1, budget // n + 1)]
+        for policy, of in (("uniform", uniform_regret), ("successive-halving", halving_regret)):
+            assert float(row[f"bound-{policy}"]) == pytest.approx(of(gamma, n, budget))
+            assert float(row[policy]) <= float(row[f"bound-{policy}"]) + 1e-9
+        most = min(1 - 1 / n, 2 * beta(budget // n))
+        assert most - 1 / n - 1e-9 <= limit, "the worst arm that the bound allows"
+    assert {claim.holds for claim in reproduced["theorem4"].claims} == {"yes"}
+
+
+def test_the_reductions_have_the_limits_that_they_should() -> None:
+    order = np.arange(8.0)
+    means = reductions.losses(reductions.MEANS, order, 20_000, np.random.default_rng(1))
+    assert means[:, -1] == pytest.approx(0.3 + 0.4 * order / 7, abs=0.02)
+    minima = reductions.losses(reductions.MINIMA, order, 20_000, np.random.default_rng(1))
+    assert (np.diff(minima, axis=1) <= 0).all()
+    assert (minima[:, -1] >= 0.5 * order / 7).all()
+    assert minima[:, -1] == pytest.approx(0.5 * order / 7, abs=0.01)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_record_is_what_the_trainer_does(own: bool) -> None:
+    table = regression_table(None, quick=True)
+    record = choices.recorded(table, 3, 700, own=own)
+    trainer = ridge_regression(table, 3)
+    configs = draw(RIDGE.space, RIDGE.arms, 3)
+    for arm in (0, 9):
+        trainer._seed = arm_seed(3, arm) if own else 3
+        one = trainer.start([configs[arm]], [0])
+        for upto in (1, 64, 700):
+            trainer.train(one, [0], upto - int(one.pulls[0]))
+            assert record.val[arm, upto - 1] == pytest.approx(trainer.losses(one, [0])[0], 1e-9)
+            assert record.test[arm, upto - 1] == pytest.approx(trainer.tests(one, [0])[0], 1e-9)
+
+
+def test_every_cell_has_all_policies_and_its_own_choices(out: Path) -> None:
+    rows = rows_of(out, "grid-year-stand-in")
+    cells = {tuple(row[name] for name in choices.Choices._fields) for row in rows}
+    assert len(cells) == len(choices.CELLS) == 16
+    assert len({row["policy"] for row in rows}) == 7
+    for row in rows:
+        assert int(row["pulls"]) <= int(row["budget"])
+    ended = {row["leftovers"]: 0 for row in rows}
+    for row in rows:
+        ended[row["leftovers"]] += int(row["pulls"])
+    assert ended["unspent"] <= ended["to the arm"]
 
 
 def test_a_grid_of_budgets_has_both_ends() -> None:
@@ -288,3 +362,39 @@ def test_the_same_seed_gives_the_same_tables_also_when_it_was_killed_and_taken_u
         key = reproduce(settings).key
         for name in (f"{key}.csv", f"{key}.json"):
             assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_the_notebook_draws_every_figure_from_the_tables(
+    out: Path, reproduced: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(out)
+    notebook = json.loads((DOCS / "figures.ipynb").read_text())
+    shown: list[Figure] = []
+    names: dict[str, Any] = {"display": shown.append}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"]
+            exec("".join(cell["source"]), names)
+    assert names["figures"].keys() == reproduced.keys() - {"linear-svm"}
+    assert shown == list(names["figures"].values())
+    for key in ("table1", "theorem1-and-2", "theorem1-sharper", "traces-digits"):
+        figures.save(names["figures"][key], out / "again", key)
+        assert (out / "again" / f"{key}.svg").read_bytes() == (out / f"{key}.svg").read_bytes()
+    with refused("key", "linear-svm"):
+        redrawn.redrawn(out, "linear-svm")
+
+
+def test_a_part_says_with_what_it_was_run(out: Path, reproduced: dict[str, Part]) -> None:
+    for part in reproduced.values():
+        assert part.run["seed"] == 0
+        assert part.run["workers"] == 1
+        assert {"python", "lastarm", "numpy"} <= part.run["versions"].keys()
+        assert len(part.run["rules"]) == 64
+    assert f"with python {platform.python_version()}" in (out / "README.md").read_text()
+
+
+def test_rows_say_which_arm_was_recommended_at_which_level(out: Path) -> None:
+    for row in rows_of(out, "ridge-year-stand-in"):
+        assert 0 <= int(row["arm"]) < 10
+        assert 1 <= int(row["level"]) <= int(row["pulls"])
+        assert json.loads(row["config"]).keys() == {"lambda"}

@@ -127,7 +127,7 @@ def svm_rows(errors: dict[tuple[str, int, float | str], list[float]]) -> list[di
     [
         # Uniform has its lowest error from the first budget on: nobody is faster.
         ([0.2, 0.1, 0.1], [0.1, 0.1, 0.1], "no", "at most 0.2 times"),
-        ([0.1, 0.1, 0.1], [0.1, 0.1, 0.1], "not settled", "not known times"),
+        ([0.1, 0.1, 0.1], [0.1, 0.1, 0.1], "not settled", "not known faster"),
         ([0.3, 0.1, 0.1], [0.3, 0.2, 0.1], "yes", "4.0 times"),
         ([0.3, 0.2, 0.0], [0.3, 0.2, 0.1], "yes", "2.0 times"),
         ([0.3, 0.2, 0.08], [0.3, 0.2, 0.1], "in part", "1.3 times"),

@@ -361,7 +361,7 @@ def test_what_to_do_next() -> None:
         page = contents_of(events, journal="my search.jsonl", running=state == "running")
         return [step["command"] or step["words"] for step in page["next"]]
 
-    assert steps("running") == ["lastarm show 'my search.jsonl' --watch"]
+    assert steps("running") == ["lastarm watch 'my search.jsonl'"]
     command = ("/usr/bin/lastarm", "tune", "train.py")
     assert steps("stopped", *command) == ["lastarm resume 'my search.jsonl'"]
     assert steps("complete", *command) == [
@@ -373,6 +373,28 @@ def test_what_to_do_next() -> None:
     assert "tune.py --fast in /home/me" in begun
     assert figures(further) == [16]
     assert len(steps("stopped")) == 2  # how it was begun, and how to resume it
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_what_twice_the_budget_is_likely_to_bring_is_told_where_that_was_measured(
+    maximize: bool,
+) -> None:
+    def said(name: str, looks: int) -> list[str]:
+        policy = {"name": name, "arms": 2, "budget": 8}
+        metric = {"name": "score", "maximize": maximize}
+        events: list[Event] = [Opened(0, policy, {}, {}, metric=metric)]
+        for look in range(looks):
+            for arm in (0, 1):
+                pull = Pull(arm, 2**look)
+                events += [pull, Loss(pull, 0.5 + arm / 10 - look / 8)]
+        events.append(Closed(0, 2 ** (looks - 1)))
+        steps = contents_of(events, journal="j.jsonl")["next"]
+        return [step["words"] for step in steps if "twice the budget, score" in step["words"]]
+
+    (words,) = said("successive-halving", looks=2)
+    assert words.endswith(f"it is {'-' * maximize}0.375 now.")
+    assert said("successive-halving", looks=1) == []
+    assert said("hyperband", looks=2) == []
 
 
 def test_a_figure_that_is_maximised_is_told_as_it_is() -> None:
@@ -652,7 +674,7 @@ def test_a_search_that_was_extended_tells_of_both_stretches(tmp_path: Path) -> N
     assert [line[:2] for line in said] == [[64, spent[0]], [256, spent[1]]]
     assert first.closed
     assert said[0][3:5] == [first.closed.arm, first.closed.upto]
-    assert figures(page["next"][-1]["words"]) == [512]
+    assert [figures(step["words"]) for step in page["next"]][-2] == [512]
 
 
 def test_writing_a_report_touches_no_other_file(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ from tests.test_forms import curve, trained
 
 SPACE = {"x": Uniform(0, 1)}
 HALVING = SuccessiveHalving(arms=16, budget=320)
+FOUR = Configs([{"x": x / 4} for x in range(4)])
+TWICE = SuccessiveHalving(arms=4, budget=16)  # looks twice at arms 0 and 1
 
 
 def waiting() -> list[threading.Thread]:
@@ -272,6 +275,35 @@ def test_a_loop_that_catches_dropped_gets_it_again_and_then_its_arm_fails_by_nam
     del other
     for thread in waiting():
         thread.name = "left on purpose"
+
+
+def test_a_loop_that_lost_its_arm_has_ended_before_the_search_has(tmp_path: Path) -> None:
+    """One that has left the memory cleans up by itself, and draws as it does so."""
+
+    def tidying(config: Any, report: Any) -> None:
+        x = config["x"]
+        state = report.restore()
+        x = x if state is None else state[0]
+        try:
+            while True:
+                x += random.random()
+                report(x, state=np.full(1000, x))
+        finally:
+            for _ in range(20):
+                time.sleep(0.02)
+                random.random()
+
+    random.seed(5)
+    expected = [random.random() for _ in range(50)]
+    for most in ({"memory": 0}, {"memory": 0, "disk": 0}):
+        random.seed(5)
+        search(tidying, SPACE, policy=HALVING, checkpoints=Checkpoints(tmp_path, **most))
+        assert waiting() == []
+        drawn = []
+        for _ in range(50):
+            drawn.append(random.random())
+            time.sleep(0.002)
+        assert drawn == expected
 
 
 def test_a_search_within_an_arm_has_its_own_turns() -> None:
@@ -569,6 +601,125 @@ def test_a_state_that_a_function_did_not_make_is_not_saved() -> None:
         pickle.dumps(trained(Reporting(forgetful), {}, 1))
     with pytest.raises(TypeError, match=r"report\.restore"):
         pickle.dumps(trained(Reporting(without_states), {"x": 0.5}, 1))
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("no state"), SystemExit(3)])
+def test_what_a_state_raises_is_the_failure_of_its_own_arm(raised: BaseException) -> None:
+    """Another arm needs the room, and is not the one that fails."""
+
+    def giving(config: Any, report: Any) -> None:
+        at = report.restore() or 0
+
+        def state() -> int:
+            if config["x"] == 0:
+                raise raised
+            return at
+
+        while True:
+            at += 1
+            report(config["x"], state=state)
+
+    found = search(giving, FOUR, policy=TWICE, checkpoints=Checkpoints(alive=1))
+    assert found.failures.keys() == {0}
+    assert found.failures[0].error.startswith(type(raised).__name__)
+    assert (found.arm, found.state) == (1, found.level)
+    assert waiting() == []
+
+
+def test_what_a_loss_raises_costs_no_other_arm_its_room() -> None:
+    def leaving(config: Any, report: Any) -> None:
+        while True:
+            report(sys.exit if config["x"] > 0.5 else 0.5)
+
+    configs = Configs([{"x": 0.75}, {"x": 0.25}])
+    found = search(
+        leaving, configs, policy=UniformAllocation(2, 2), checkpoints=Checkpoints(alive=1)
+    )
+    assert found.failures.keys() == {0}
+
+
+def test_a_state_that_cannot_be_made_does_not_cost_the_search_its_answer(tmp_path: Path) -> None:
+    def giving(config: Any, report: Any) -> None:
+        report.restore()
+        while True:
+            report(config["x"], state=lambda: 1 // 0)
+
+    for journal in (None, tmp_path / "j.jsonl"):
+        with pytest.warns(StateNotSaved):
+            found = search(giving, SPACE, policy=UniformAllocation(2, 4), journal=journal)
+        assert found.complete
+        assert found.state is None
+
+
+def test_when_the_search_ends_no_state_is_made_but_that_of_the_winner() -> None:
+    made: list[int] = []
+
+    def giving(config: Any, report: Any) -> None:
+        report.restore()
+        while True:
+            report(config["x"], state=lambda: made.append(1) or "state")
+
+    assert search(giving, SPACE, policy=UniformAllocation(4, 8)).state == "state"
+    assert len(made) == 1
+
+
+def test_a_report_that_nobody_waits_for_fails_and_does_not_wait_for_ever() -> None:
+    kept: list[Any] = []
+
+    def short(config: Any, report: Any) -> None:
+        kept.append(report)
+        report(config["x"])
+        if config["x"] > 0.5:
+            report(config["x"])
+
+    configs = Configs([{"x": 0.25}, {"x": 0.75}])
+    search(short, configs, policy=UniformAllocation(2, 2))
+    for report in kept:
+        for _ in range(3):
+            with pytest.raises(BadReport, match="has ended"):
+                report(0.5)
+            with pytest.raises(BadReport, match="has ended"):
+                report.should_prune()
+
+    def within(config: Any, report: Any) -> None:
+        while True:
+            report(lambda: report(0.5))
+
+    trainer = Reporting(within)
+    arm = trained(trainer, {}, 1)
+    with pytest.raises(BadReport, match="waits"):
+        trainer.loss(arm)
+    trainer.let_go()
+
+
+def test_an_arm_that_reports_for_another_one_fails() -> None:
+    """As by a callback that finds `report` in a global."""
+    last: list[Any] = []
+
+    def mistaken(config: Any, report: Any) -> None:
+        last[:] = [report]
+        while True:
+            last[0](config["x"])
+
+    found = search(mistaken, FOUR, policy=TWICE)
+    assert found.failures.keys() == {0, 1}
+    assert "the `report` of an arm" in found.failures[0].error
+
+
+def test_another_thread_of_a_loop_may_report_for_it() -> None:
+    def with_a_thread(config: Any, report: Any) -> None:
+        def work() -> None:
+            with suppress(Dropped):
+                while True:
+                    report(config["x"])
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    found = search(with_a_thread, SPACE, policy=HALVING)
+    assert found.spent.pulls == 320
+    assert not found.failures
 
 
 def test_the_state_is_what_is_tested_and_given_back() -> None:

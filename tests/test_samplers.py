@@ -440,6 +440,12 @@ def test_numbers_that_are_not_valid_are_refused(name: str, value: Any) -> None:
         Forest(**{name: value})
 
 
+def test_a_forest_says_that_it_will_be_removed_where_it_is_made() -> None:
+    with pytest.warns(FutureWarning) as told:
+        Forest()
+    assert [one.filename for one in told] == [__file__]
+
+
 @pytest.mark.parametrize("sampler", [Forest, "forest", 3])
 def test_what_is_not_a_sampler_is_refused(sampler: Any) -> None:
     with refused("sampler", sampler):

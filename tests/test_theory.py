@@ -1,6 +1,7 @@
 """Each theorem as a property: above its budget the best arm always wins, below it need not."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,6 +49,7 @@ from lastarm.theory import (
     uniform_budget_of_example_2,
     uniform_regret,
 )
+from lastarm.theory.gain import likely_gain
 from tests.refusals import refused
 
 Table = NDArray[np.float64]
@@ -442,3 +444,38 @@ def test_where_nobody_went_further_the_audit_knows_nothing() -> None:
     assert [e.moved for e in report.eliminations] == [None, None]
     assert report.close_calls == ()
     assert report.budget == math.inf
+
+
+@given(
+    curves=st.dictionaries(
+        st.integers(0, 9),
+        st.lists(st.integers(-40, 40), min_size=1, max_size=4),
+        min_size=1,
+        max_size=6,
+    ),
+    shift=st.integers(-8, 8),
+    factor=st.sampled_from([1, 2, 4, 0.5]),
+)
+def test_what_more_budget_would_bring_does_not_depend_on_the_unit_of_losses(
+    curves: dict[int, list[int]], shift: int, factor: float
+) -> None:
+    def seen(change: Callable[[float], float]) -> dict[int, list[tuple[int, float]]]:
+        return {
+            arm: [(4**k, change(loss / 8)) for k, loss in enumerate(losses)]
+            for arm, losses in curves.items()
+        }
+
+    arm = min(curves)
+    gain = likely_gain(seen(float), arm)
+    moved = likely_gain(seen(lambda loss: factor * loss + shift), arm)
+    assert (gain is None) == (moved is None)
+    if gain and moved:
+        assert moved == pytest.approx((factor * gain.low, factor * gain.high))
+        assert gain.low < 0 < gain.high
+
+
+def test_nothing_is_foreseen_of_arms_that_were_looked_at_once() -> None:
+    assert likely_gain({0: [(1, 0.5)], 1: [(1, 0.6)]}, 0) is None
+    assert likely_gain({0: [(1, math.nan)], 1: [(1, 0.5), (2, 0.4)]}, 0) is None
+    assert likely_gain({0: [(1, 0.5), (2, 0.4)]}, 0, out=[0]) is None
+    assert likely_gain({0: [(1, 0.5), (2, 0.5)]}, 0) is None, "nothing moves"

@@ -50,6 +50,10 @@ class Family:
                     self.test[one.contender][place] = of.test_regret(one.test[budget])
                     self.seconds[one.contender][place] = one.seconds[budget]
 
+        for values in [*self.regret.values(), *self.test.values(), *self.seconds.values()]:
+            tasks = np.isfinite(values).any(axis=1).sum(axis=0)
+            values[:, :, tasks < tasks.max()] = np.nan  # a mean over fewer tasks is another mean
+
     @property
     def tested(self) -> bool:
         """Whether there are test losses."""

@@ -635,6 +635,18 @@ class JournalRepaired(LastarmWarning):
         )
 
 
+class Unencrypted(LastarmWarning):
+    """A page is served to other machines, at `host`, without encryption."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(
+            f"what is sent from {shown(host)} is not encrypted: whoever is on the way can read "
+            "the journals, and the secret of the address. Use --certificate on a network that you "
+            "do not trust"
+        )
+
+
 class OtherSearch(JournalError):
     """The journal is of a search with other arguments.
 

@@ -85,7 +85,7 @@ _WITHOUT = {
     "An arm that raises is out, and the search continues: leave it out": "error_score catch",
     "The policy stops arms by comparing them: leave it out": "patience tol",
     "The budget ends a search, and so do seconds: leave it out": "stop",
-    "A sampler, such as Forest(random_share=…), says how many arms are random: leave it out": ""
+    "A sampler says how many arms are random, by its random_share: leave it out": ""
     "n_startup_trials",
     "Give resources to a runner: runner=lambda arms: Ray(arms, resources={…})": ""
     "resources_per_trial resources",

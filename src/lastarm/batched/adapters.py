@@ -174,16 +174,18 @@ class _MaximizedBatch:
 def as_batched(trainer: Any) -> BatchedTrainer[Any, Any]:
     """A batched trainer from any trainer: itself, the one inside, or `OneByOne`.
 
-    The one inside is that of a `Single`, also of one whose figures are maximized.
+    The one inside is that of a `Single`, or of another trainer that has one as `batched`, also if
+    its figures are maximized.
 
     >>> from lastarm.trainers import RecordedCurves
     >>> curves = OneByOne(RecordedCurves([[0.5]]))
     >>> as_batched(curves) is as_batched(Single(curves)) is curves
     True
     """
-    if isinstance(trainer, Maximized) and isinstance(trainer.trainer, Single):
-        return _MaximizedBatch(trainer.trainer.batched)
-    inner = trainer.batched if isinstance(trainer, Single) else trainer
+    inside = getattr(trainer, "batched", None)
+    if isinstance(trainer, Maximized) and inside is not None:
+        return _MaximizedBatch(inside)
+    inner = trainer if inside is None else inside
     batched: BatchedTrainer[Any, Any] = inner if is_batched(inner) else OneByOne(inner)
     return batched
 

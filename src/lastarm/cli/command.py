@@ -36,7 +36,18 @@ from lastarm.errors import (
 )
 from lastarm.texts import printable
 
-COMMANDS = ("demo", "export", "plan", "replay", "report", "reproduce", "resume", "show", "tune")
+COMMANDS = (
+    "demo",
+    "export",
+    "plan",
+    "replay",
+    "report",
+    "reproduce",
+    "resume",
+    "show",
+    "tune",
+    "watch",
+)
 READER_GONE = 141  # as if SIGPIPE had ended it
 
 

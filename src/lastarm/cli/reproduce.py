@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -38,7 +39,7 @@ def reproduce(
             f"--data {data} is for one experiment, not for all. Name the experiment, such as "
             "`lastarm reproduce ridge`."
         )
-    if data is not None and part in ("table1", "theorems", "subsets"):
+    if data is not None and part in ("table1", "theorems", "reductions", "subsets"):
         raise InvalidArgument(
             f"--data {data} is not valid: {part} makes its own data. Leave it out."
         )
@@ -61,9 +62,11 @@ def reproduce(
         return _again(part, settings)
     try:
         for name, function in functions.items():
+            began = monotonic()
             with _progress(name) as show:
                 found: Part = function(replace(settings, progress=show))
             _tell(found)
+            display.say(f"{name}: {round(monotonic() - began):,} s")
     except JournalError:
         display.say("If this is another run, or uses other data, name another folder with --out.")
         raise

@@ -4,8 +4,9 @@ Here is all that knows the file: reading, writing and repairing it (`file`), how
 (`lines`), what the first line holds and whether it is of the same search (`header`), walking a
 policy through the rest (`replay`), who may write (`lock`), how a write survives a power cut
 (`disk`), what is saved when the file disappears (`rescue`), how an old journal makes room for
-another (`fresh`), what this user's searches have written (`seals`, made with a `secret`), and
-which values a journal may claim before they are shown (`sanity`).
+another (`fresh`), how a reader follows it while it grows (`following`), what this user's searches
+have written (`seals`, made with a `secret`), and which values a journal may claim before they are
+shown (`sanity`).
 What the events add up to is in `lastarm.ledger`, trained states are in `lastarm.checkpoints`.
 """
 

@@ -321,7 +321,7 @@ def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
             durable = max(durable, line.durable)
             good = good and line.after == checksum
             if good:
-                event = _event(path, len(events) + 1, line)
+                event = event_of_line(path, len(events) + 1, line)
                 if events and isinstance(event, Opened):
                     raise JournalDamaged(path, len(events) + 1, "there is a second header")
                 events.append(event)
@@ -336,7 +336,8 @@ def _verified(path: Path, file: BufferedReader) -> tuple[list[Event], str, int]:
     return events, checksum, end
 
 
-def _event(path: Path, number: int, line: Line) -> Event:
+def event_of_line(path: Path, number: int, line: Line) -> Event:
+    """The event of the line with this number, from 1."""
     if isinstance(line, Other) and (written := line.fields.get("format", FORMAT)) != FORMAT:
         raise OtherFormat(path, written, FORMAT)
     try:

@@ -24,15 +24,18 @@ SECONDS = ("train_seconds", "loss_seconds", "move_seconds")
 FLAT = frozenset({str, int, float, bool, type(None)})
 
 
-def require_sane(events: Iterable[Event]) -> None:
+def require_sane(events: Iterable[Event], first: int = 1) -> None:
     """Refuse events that no search has, naming the first of them.
+
+    :param events: some events of a journal, in their order.
+    :param first: the number of the line of the first of them.
 
     >>> require_sane([Pull(arm=0, upto=4), Pull(arm=1, upto=2**80)])
     Traceback (most recent call last):
     lastarm.errors.ImpossibleValue: line 2 of the journal has upto=1208925819614629174706176, which
     no search has: it is from 0 to 9,223,372,036,854,775,807. Ask the person who made this journal.
     """
-    for line, event in enumerate(events, start=1):
+    for line, event in enumerate(events, start=first):
         names: tuple[str, ...] = ()
         counts: tuple[int, ...] = (0,)
         times: tuple[str, ...] = SECONDS

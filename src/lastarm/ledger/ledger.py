@@ -283,6 +283,10 @@ class Ledger:
             reserve(self._booked, arm, 0)
             reserve(self._level, arm, 0)
 
+    def level_of(self, arm: int) -> int:
+        """The level that an arm is known to have reached."""
+        return self._level[arm] if arm < len(self._level) else 0
+
     def causes(self) -> dict[int, str]:
         """Why each arm that is out of the race is out."""
         return causes(self.curves, self.failures)

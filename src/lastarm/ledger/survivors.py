@@ -27,8 +27,9 @@ class RungOutcome:
     """Arms that were compared at one level, and what was seen of them.
 
     Most were brought there. When a search starts again from low levels, some are past the level
-    `already`: they are neither pulled nor looked at, and their latest loss stands. `went_on` are
-    the arms that came to a later rung of the same bracket.
+    `already`: they are neither pulled nor looked at, and their latest loss stands. `asked` are all
+    arms that the policy asked for there, also before they are begun; none, if it is not known.
+    `went_on` are the arms that came to a later rung of the same bracket, or were asked for there.
     """
 
     stretch: int  # from 1
@@ -37,6 +38,7 @@ class RungOutcome:
     level: int
     arms: dict[int, int] = field(default_factory=dict)  # arm → its pulls there
     already: set[int] = field(default_factory=set)
+    asked: set[int] = field(default_factory=set)
     losses: dict[int, float] = field(default_factory=dict)  # of those that were seen
     went_on: list[int] = field(default_factory=list)
     pulls: int = 0
@@ -124,6 +126,7 @@ class Survivors:
             for arm, (level, loss) in one.already.items():
                 rung.arms[arm], rung.losses[arm] = level, loss
             rung.already.update(one.already)
+            rung.asked.update(one.arms)
             self._rung_of.update(dict.fromkeys(one.pulls, rung))
             self.rungs.append(rung)
             before = one
@@ -164,7 +167,7 @@ class Survivors:
         further: set[int] = set()
         for rung in reversed(bracket):
             rung.went_on = [arm for arm in rung.arms if arm in further]
-            further.update(rung.arms)
+            further.update(rung.arms, rung.asked)
         for rung in bracket:
             for arm in rung.arms:
                 self.rungs_of.setdefault(arm, []).append(rung)

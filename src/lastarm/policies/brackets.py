@@ -11,7 +11,9 @@ from lastarm.policies.parts.as_many import AsMany
 from lastarm.policies.parts.integers import floor_log
 from lastarm.policy import Algorithm, NoHealthyArm, added_later, ranking
 
-RUNGS = 4  # of a bracket: with more, it takes longer until the next arms can be chosen
+RUNGS = 4  # of the first brackets: many arms, of which each is trained a little
+FEWER_RUNGS = 3  # of later ones, where arms are chosen: what comes of them is known sooner
+WIDE = 8  # full trainings after which brackets have fewer rungs
 MOST_BRACKETS = 128  # with a larger budget they are wider: to choose arms takes time too
 
 
@@ -35,10 +37,11 @@ class Brackets(AsMany):
        7       3           6           9           144
        8       1          18          27           162
 
-    A bracket takes about three full trainings. The budget is divided evenly among as many brackets
-    as fit into it, and each has as many arms as its share allows for. So a budget below that of
-    one bracket has a smaller one. What is left over in the end brings the most promising arms that
-    were dropped further: those at the highest level first, and of these the lowest loss.
+    A bracket takes about three full trainings. When eight have been spent, much is known, and
+    brackets are smaller: nine arms begin at R/9. The budget is divided evenly among as many
+    brackets as fit into it, and each has as many arms as its share allows for. So a budget below
+    that of one bracket has a smaller one. What is left over in the end brings the most promising
+    arms that were dropped further: those at the highest level first, and of these the lowest loss.
 
     Arms are numbered as they begin. How many there are follows from the budget, unless `arms` is
     given, which is the most that are begun. Once all of these have begun, the budget that is left
@@ -62,7 +65,7 @@ class Brackets(AsMany):
     - `at_once`: how many times as wide a bracket is.
     - `restarts`: whether the trainer trains every level from zero. `search` asks the trainer.
 
-    Source: ours; the brackets are those of Li et al. (JMLR 2018), cut to four rungs.
+    Source: ours; the brackets are those of Li et al. (JMLR 2018), cut to four and three rungs.
     """
 
     name: ClassVar[str] = "brackets"
@@ -78,12 +81,10 @@ class Brackets(AsMany):
 
     def algorithm(self) -> Algorithm:
         """Brackets while they fit, then what is left over; the best at the highest level."""
-        levels = self._levels(self._highest(self.budget))
-        while n := self._arms_of_next(levels, self.left, self.arms - self.tried):
+        while bracket := self._next(self.left, self.arms - self.tried):
             first = self.tried
-            bracket = Bracket(n, levels, self.eta)
             try:
-                yield from halving_to_levels([*range(first, first + n)], bracket)
+                yield from halving_to_levels([*range(first, first + bracket.arms)], bracket)
             except NoHealthyArm:
                 continue  # the next bracket has other arms
         yield from self.spend_what_is_left()
@@ -98,11 +99,11 @@ class Brackets(AsMany):
 
     def least_level(self, budget: int) -> int:
         """The first of a bracket."""
-        return self._levels(self._highest(budget))[0]
+        return self._levels(self._highest(budget), RUNGS)[0]
 
-    def _levels(self, highest: int) -> tuple[int, ...]:
-        """Of a bracket: at most four, of which each is about eta times the one before."""
-        s = min(RUNGS - 1, floor_log(highest, self.eta))
+    def _levels(self, highest: int, rungs: int) -> tuple[int, ...]:
+        """Of a bracket: at most so many, of which each is about eta times the one before."""
+        s = min(rungs - 1, floor_log(highest, self.eta))
         return tuple(-(-highest // self.eta ** (s - i)) for i in range(s + 1))
 
     def _cost(self, arms: int, levels: tuple[int, ...]) -> int:
@@ -114,32 +115,34 @@ class Brackets(AsMany):
         """`max_pulls`, lowered by factors of eta until a bracket fits into the budget."""
         highest = self.max_pulls
         few = min(self.eta, getattr(self, "_most", self.arms))
-        while highest > 1 and self._cost(few, self._levels(highest)) > budget:
+        while highest > 1 and self._cost(few, self._levels(highest, RUNGS)) > budget:
             highest //= self.eta
         return max(1, highest)
 
-    def _arms_of_next(self, levels: tuple[int, ...], left: int, new: int) -> int:
-        """How many arms the next bracket has: none if too little is left, or no new arms.
+    def _next(self, left: int, new: int) -> Bracket | None:
+        """The next bracket: none if too little is left, or no new arms.
 
         - `left`: how many pulls are.
         - `new`: how many arms have not begun.
         """
+        rungs = RUNGS if self.budget - left < WIDE * self.max_pulls else FEWER_RUNGS
+        levels = self._levels(self._highest(self.budget), rungs)
         s = len(levels) - 1
-        usual = -(-RUNGS * self.eta**s // (s + 1))  # so that with fewer rungs it costs as much
+        usual = -(-rungs * self.eta**s // (s + 1))  # so that with fewer levels it costs as much
         wide = max(self.at_once, -(-self.budget // (MOST_BRACKETS * self._cost(usual, levels))))
         share = left // max(1, left // self._cost(usual * wide, levels))
         low, high = 0, min(new, share)
         while low < high:
             n = (low + high + 1) // 2
             low, high = (n, high) if self._cost(n, levels) <= share else (low, n - 1)
-        return low if low >= min(self.eta, new) or levels == (1,) else 0
+        enough = low and (low >= min(self.eta, new) or levels == (1,))
+        return Bracket(low, levels, self.eta) if enough else None
 
     def plan_details(self) -> dict[str, Any]:
         """The brackets, if no arm fails."""
-        levels, left, new = self._levels(self._highest(self.budget)), self.budget, self.arms
-        planned = []
-        while n := self._arms_of_next(levels, left, new):
-            cost = self._cost(n, levels)
-            planned.append({"arms": n, "levels": levels, "pulls": cost})
-            left, new = left - cost, new - n
+        left, new, planned = self.budget, self.arms, []
+        while bracket := self._next(left, new):
+            cost = self._cost(bracket.arms, bracket.levels)
+            planned.append({"arms": bracket.arms, "levels": bracket.levels, "pulls": cost})
+            left, new = left - cost, new - bracket.arms
         return {"brackets": planned}

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from lastarm.events import Pull
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policies.parts.scaled import Scaled
-from lastarm.policy import Algorithm
+from lastarm.policies.parts.scaled import Scaled, known_range
+from lastarm.policy import Algorithm, added_later
 
 
-def exp3(arms: range, budget: int, seed: int) -> Algorithm:
+def exp3(arms: range, budget: int, seed: int, seen: Scaled) -> Algorithm:
     """Their figure 1; a reward is 1 less the scaled loss."""
-    live, seen, random = list(arms), Scaled(), Random(seed)
+    live, random = list(arms), Random(seed)
     K, w = len(live), SumTree([1.0] * len(live))
     gamma = min(1.0, sqrt(K * log(K) / ((e - 1) * budget)))  # corollary 3.2 with g = B
     for _ in range(budget):
@@ -55,6 +55,8 @@ class EXP3(InRounds):
 
     - `arms`, `budget`: how many arms there are, and the total of pulls over all of them.
     - `seed`: all draws are derived from it.
+    - `low`, `high`: the range of the losses, if it is known. Otherwise they are scaled by the
+      least and the greatest told so far.
 
     Source: Auer, Cesa-Bianchi, Freund & Schapire, "The Nonstochastic Multiarmed Bandit Problem"
     (SIAM Journal on Computing, 2002), figure 1 and corollary 3.2.
@@ -65,10 +67,16 @@ class EXP3(InRounds):
     has_rungs: ClassVar[bool] = False
     drops: ClassVar[bool] = False
     seed: int = 0
+    low: float | None = added_later(None)
+    high: float | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        self.low, self.high = known_range(self.low, self.high)
+        super().__post_init__()
 
     def algorithm(self) -> Algorithm:
         """Their algorithm."""
-        return exp3(range(self.arms), self.budget, self.seed)
+        return exp3(range(self.arms), self.budget, self.seed, Scaled(self.low, self.high))
 
 
 class SumTree:

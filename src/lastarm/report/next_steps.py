@@ -13,6 +13,7 @@ from lastarm.policies.named import from_header
 from lastarm.policy import Extendable, has_restarts
 from lastarm.result import Result
 from lastarm.texts import clean
+from lastarm.theory.gain import MEASURED, likely_gain
 
 RESUMABLE = ("tune", "replay")  # the commands that `lastarm resume` runs again
 
@@ -44,7 +45,7 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
         other = f"It was begun with another version of {kind.name}, so it cannot be resumed here."
         steps = [(other, "")]
     elif state == "running":
-        steps = [("It is running. To watch it:", f"lastarm show {path} --watch")]
+        steps = [("It is running. To watch it:", f"lastarm watch {path}")]
     elif ours and not is_masked(given):
         steps = [("To resume it:", f"lastarm resume {path}")] if state == "stopped" else []
         if more and state == "complete":
@@ -63,9 +64,27 @@ def next_steps(result: Result, opened: Opened | None, state: str) -> list[dict[s
             steps.append((f"To train further, {again} and a budget such as {more:,}.", ""))
     if state == "complete" and result.arm is not None and opened.command[1:2] != ("replay",):
         steps.insert(0, ("The winner, in Python:", f"lastarm.load({result.journal!r})"))
+    if more and state == "complete" and (worth := _likely(result)):
+        steps.append((worth, ""))
     if ended:
         steps.append((f"More budget would change nothing: {ended}.", ""))
     return [{"words": clean(said), "command": clean(command)} for said, command in steps]
+
+
+def _likely(result: Result) -> str:
+    """What twice the budget is likely to buy, in a sentence; empty where that was not measured."""
+    measured = str(result.policy.get("name")) in MEASURED and not has_restarts(result.policy)
+    if not measured or result.arm is None or result.loss is None:
+        return ""
+    gain = likely_gain(result.curves, result.arm, result.causes())
+    if gain is None:
+        return ""
+    metric = result.metric
+    best, worst, now = metric.apart(result.loss - gain.high, result.loss - gain.low, result.loss)
+    return (
+        f"With twice the budget, {metric.label} would be from {worst} to {best} in 9 of 10 cases, "
+        f"by how the curves fell last; it is {now} now."
+    )
 
 
 def begun_by_command(opened: Opened) -> bool:

@@ -1,4 +1,7 @@
-"""A line below the cell of a notebook, drawn again and again by what every kernel can display."""
+"""A line or a page below the cell of a notebook, drawn again and again.
+
+It is drawn by what every kernel can display.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +44,22 @@ def below_the_cell() -> Iterator[Callable[[float, str, str], None]]:
         yield draw
     finally:
         handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+
+@contextmanager
+def page_below_the_cell() -> Iterator[Callable[[str], None]]:
+    """A function that draws a page of HTML, in a frame that can reach nothing else.
+
+    What it drew last stays.
+    """
+    display = importlib.import_module("IPython.display").display
+    handle = display({"text/plain": "The search begins."}, raw=True, display_id=True)
+
+    def draw(page: str) -> None:
+        frame = (
+            f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" '
+            'style="width: 100%; height: 48rem; border: 0" title="The search"></iframe>'
+        )
+        handle.update({"text/plain": "The page of a search", "text/html": frame}, raw=True)
+
+    yield draw

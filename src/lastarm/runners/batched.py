@@ -45,6 +45,8 @@ class Batched:
     so that a crash loses a group at most.
     """
 
+    trains_together = True
+
     def __init__(self, arms: Arms, *, group: int | None = None) -> None:
         self._arms = arms
         self._trainer: Any = as_batched(arms.trainer)

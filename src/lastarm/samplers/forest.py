@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,10 +18,18 @@ from lastarm.errors import InvalidArgument
 from lastarm.plain import as_python, identity
 from lastarm.samplers.protocol import Sampler, Seen
 
+GOES = (
+    "Forest will be removed in lastarm 0.3. GaussianProcess finds better configs, and needs no "
+    "scikit-learn. Use sampler=GaussianProcess(). A search that has begun with Forest can be "
+    "continued until then."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(Sampler):
     """Proposes the configs for which scikit-learn's extremely randomised trees predict low losses.
+
+    It will be removed: in the arena, `GaussianProcess` finds better configs with every budget.
 
     - `batch`: how many arms are chosen at a time.
     - `random_share`: the share of all arms that keep the config they would have without a sampler.
@@ -55,6 +64,7 @@ class Forest(Sampler):
                 "a Forest needs scikit-learn, which is not installed. Use pip install "
                 "'lastarm[sklearn]', or leave the sampler out."
             )
+        warnings.warn(GOES, FutureWarning, stacklevel=3)  # where Forest() is written
 
     def propose(
         self, seen: Sequence[Seen], candidates: Sequence[Mapping[str, Any]], count: int, seed: int

@@ -50,6 +50,7 @@ def search(
     recommend: Literal["latest", "best"] = "latest",
     on_event: Callable[[Event], None] | None = None,
     progress: bool | None = None,
+    watch: bool | Literal["open"] = False,
     **others: Never,
 ) -> Result:
     """Find the best of many configs, training each only as far as the policy asks for.
@@ -116,6 +117,9 @@ def search(
         If it has a `close`, as a logger has, that is called when the search ends.
     :param progress: whether to show progress on standard error, or below a notebook's cell. Left
         out, it is shown on a terminal and in a notebook.
+    :param watch: whether to show the search on a page while it runs. Its address is printed, and
+        "open" also opens it in a browser. It follows the journal, so there has to be one. In a
+        notebook the page is below the cell, and needs no journal.
     :param others: there are none. What other tools have, such as `n_trials`, is refused with
         lastarm's name for it.
     :returns: the recommended arm, its config and state, and what finding it took.

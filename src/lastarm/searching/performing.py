@@ -17,7 +17,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lastarm.arguments import as_float, whole_number
 from lastarm.arguments.other_tools import refuse_unknown
@@ -30,6 +30,7 @@ from lastarm.errors import (
     JournalError,
     NoTestLoss,
     ReplayDiverged,
+    StateNotSaved,
     TrainerChanged,
 )
 from lastarm.events import Changed, Closed, Event, Loss, Opened, Pull
@@ -42,7 +43,7 @@ from lastarm.journal import (
     read,
     set_aside,
 )
-from lastarm.journal.header import budgets_of
+from lastarm.journal.header import budgets_of, header_of
 from lastarm.ledger import Ledger
 from lastarm.ledger.utilisation import Timesheet
 from lastarm.loop import GROUP, run
@@ -107,12 +108,14 @@ def perform(
     recommend: Literal["latest", "best"],
     on_event: Callable[[Event], None] | None,
     progress: bool | None,
+    watch: bool | Literal["open"],
     others: Mapping[str, Any],
 ) -> Result:
     """What `search` does: each of its arguments is given."""
     # Prepare: check every argument, choose policy and runner, draw the configs.
     refuse_unknown("search", [*inspect.signature(search).parameters][:-1], others)
     _require_fit(sampler, journal, fresh, maximize, recommend, switch_seconds, on_event)
+    _require_watchable(watch, journal)
     batched = is_batched(trainer)
     how = as_trainer(Single(cast(Any, trainer)) if batched else cast(AnyTrainer, trainer))
     own = getattr(how, "shown_as", LOSS)
@@ -136,14 +139,20 @@ def perform(
     )
     sampler = usual_sampler(chosen) if sampler is None else sampler
     policy = _within(chosen.policy, space)
-    make_runner = chosen_runner(
+    runner_for = partial(
+        chosen_runner,
         runner,
         workers,
         pull_seconds,
         starts_processes=getattr(how, "starts_processes", False),
-        batched=batched,
     )
+    make_runner = runner_for(batched=batched)
     configs = _configs_of(policy, space, seed, include)
+    if hasattr(how, "choose_way"):
+        together = getattr(runner_for(batched=True), "trains_together", False)
+        opened = None if fresh else _header_there(journal)
+        how.choose_way(configs[:AT_FIRST] if together else [], opened and opened.trainer)
+        make_runner = runner_for(batched=getattr(how, "batched", None) is not None)
     prepared = _Prepared(
         trainer=how,
         space=space,
@@ -164,7 +173,7 @@ def perform(
     )
     sweep()
     with ExitStack() as stack:
-        begun = _begin(prepared, stack, on_event, progress)
+        begun = _begin(prepared, stack, on_event, progress, watch)
         with begun.here:
             _perform(prepared, begun)
             return _finish(prepared, begun)
@@ -224,23 +233,15 @@ def _begin(
     stack: ExitStack,
     on_event: Callable[[Event], None] | None,
     progress: bool | None,
+    watch: bool | Literal["open"],
 ) -> _Begun:
     """Open the journal, the checkpoints and the runner; the stack closes them in the end."""
     journal: Journal | Unwritten = Unwritten()
     changed = old_journal = None
     kept = prepared.checkpoints
+    page = stack.enter_context(ExitStack())  # it sees how the journal is closed
     if prepared.journal is not None:
-        begins_with = header(
-            seed=prepared.seed,
-            policy=prepared.policy,
-            space=prepared.space,
-            # With a larger budget, there may be more arms.
-            configs=prepared.configs[:AT_FIRST] if grows(prepared.policy) else prepared.configs,
-            trainer=prepared.trainer,
-            recommend=prepared.recommend,
-            sampler=prepared.sampler,
-            metric=prepared.metric,
-        )
+        begins_with = _header(prepared)
         if prepared.fresh:
             old_journal = set_aside(Path(prepared.journal), kept.states_of if kept else None)
         journal = stack.enter_context(closing(Journal(prepared.journal, begins_with)))
@@ -275,39 +276,89 @@ def _begin(
     watchers: list[Callable[[Event], object]] = []
     if prepared.metric != LOSS:
         watchers.append(partial(_require_one_meaning, prepared.metric))
-    asked = policy
-    if prepared.sampler:
-        asked = SampledPolicy(
-            policy,
-            prepared.sampler,
-            prepared.space,
-            cast(Replaceable, prepared.configs),
-            prepared.seed,
-            prepared.include,
-            {
-                event.arm: event.config
-                for event in journal.events
-                if isinstance(event, Pull) and event.config is not None
-            },
-        )
+    asked = _with_sampler(prepared, policy, journal)
     if on_event:
+        _tell_logger(on_event, shown_as=prepared.metric, restarts=states.restarts)
         watchers.append(on_event)
-        known = {"shown_as": prepared.metric, "restarts": states.restarts}
-        for name, value in known.items():  # for a logger, which may have no journal to read it in
-            if hasattr(on_event, name):
-                setattr(on_event, name, value)
         stack.callback(getattr(on_event, "close", lambda: None))
     if states.index:
         watchers.append(states.index.add)
+    shown = _Shown(prepared, policy, journal, sheet)
+    if watch:
+        watchers += shown.on_a_page(page, browse=watch == "open")
     seen = (sys.stderr and sys.stderr.isatty()) or in_notebook()
     if seen if progress is None else progress:
-        display = importlib.import_module("lastarm.report.progress")  # rich takes time to import
-        watchers.append(
-            stack.enter_context(display.shown(policy, prepared.configs, sheet, prepared.metric))
-        )
+        watchers.append(shown.in_a_line(stack))
     opened = (states.index, runner, journal, sheet, stop, watchers)
     ledger = Ledger(restarts=states.restarts)
     return _Begun(policy, asked, *opened, ledger, changed, old_journal)
+
+
+def _with_sampler(prepared: _Prepared, policy: Policy, journal: Journal | Unwritten) -> Policy:
+    """The policy, which begins arms that the sampler chooses, if there is one."""
+    if not prepared.sampler:
+        return policy
+    return SampledPolicy(
+        policy,
+        prepared.sampler,
+        prepared.space,
+        cast(Replaceable, prepared.configs),
+        prepared.seed,
+        prepared.include,
+        {
+            event.arm: event.config
+            for event in journal.events
+            if isinstance(event, Pull) and event.config is not None
+        },
+    )
+
+
+def _tell_logger(on_event: Callable[[Event], None], **known: Any) -> None:
+    """Tell a logger, which may have no journal to read it in, what it has an attribute for."""
+    for name, value in known.items():
+        if hasattr(on_event, name):
+            setattr(on_event, name, value)
+
+
+class _Shown(NamedTuple):
+    """How a search is shown while it runs. What that takes is loaded when it is asked for."""
+
+    prepared: _Prepared
+    policy: Policy
+    journal: Journal | Unwritten
+    sheet: Timesheet
+
+    def in_a_line(self, stack: ExitStack) -> Callable[[Event], None]:
+        """The progress bar, until the stack closes it."""
+        bar = importlib.import_module("lastarm.report.progress")  # rich takes time to import
+        prepared, policy, sheet = self.prepared, self.policy, self.sheet
+        draw: Callable[[Event], None] = stack.enter_context(
+            bar.shown(policy, prepared.configs, sheet, prepared.metric)
+        )
+        return draw
+
+    def on_a_page(self, stack: ExitStack, *, browse: bool) -> list[Callable[[Event], None]]:
+        """A page until the stack closes it, and who has to be told of events for that."""
+        live = importlib.import_module("lastarm.report.live.at_hand")
+        path = self.journal.path if isinstance(self.journal, Journal) else None
+        if in_notebook():
+            return [stack.enter_context(live.cell_of(_header(self.prepared), path))]
+        stack.enter_context(live.page_of(path, browse=browse))
+        return []
+
+
+def _header(prepared: _Prepared) -> Opened:
+    return header(
+        seed=prepared.seed,
+        policy=prepared.policy,
+        space=prepared.space,
+        # With a larger budget, there may be more arms.
+        configs=prepared.configs[:AT_FIRST] if grows(prepared.policy) else prepared.configs,
+        trainer=prepared.trainer,
+        recommend=prepared.recommend,
+        sampler=prepared.sampler,
+        metric=prepared.metric,
+    )
 
 
 def _perform(prepared: _Prepared, begun: _Begun) -> None:
@@ -371,7 +422,7 @@ def _finish(prepared: _Prepared, begun: _Begun) -> Result:
         space=domains(prepared.space),
         metric=prepared.metric,
         resource=known_resource(getattr(trainer, "resource", None)),
-        state=unwrapped(trainer, state),
+        state=_unwrapped(trainer, state, found),
         winner=Winner.of(trainer, state, prepared.seed, found) if found else None,
         stopped_by=_stopped_by(policy, begun.stop),
         journal=path,
@@ -395,6 +446,17 @@ def _warn_of_changes(journal: Journal, code: Mapping[str, str]) -> None:
     warnings.warn(TrainerChanged(journal.path, code, new, unused), stacklevel=5)
 
 
+def _require_watchable(watch: Any, journal: Any) -> None:
+    """Refuse to watch what leaves no trace."""
+    if not isinstance(watch, bool) and not (isinstance(watch, str) and watch == "open"):
+        rule = "it says whether to show the search on a page"
+        raise InvalidArgument.of("watch", watch, rule, 'Use True, False or "open"')
+    if watch and journal is None and not in_notebook():
+        way_out = 'Name one, such as journal="search.jsonl"'
+        rule = "a page follows the journal of a search"
+        raise InvalidArgument.of("watch", watch, rule, way_out)
+
+
 def _require_fit(
     sampler: Any,
     journal: Any,
@@ -410,7 +472,7 @@ def _require_fit(
         raise InvalidArgument.of("fresh", fresh, rule, "Use True or False")
     if not isinstance(sampler, Sampler | None):
         rule = "it is not a sampler"
-        raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as Forest()")
+        raise InvalidArgument.of("sampler", sampler, rule, "Use one, such as GaussianProcess()")
     if on_event is not None and (isinstance(on_event, type) or not callable(on_event)):
         rule = "it is a function that is called with each event, or a logger"
         way_out = "Use one of them, such as TensorBoard(folder); others can replay the journal"
@@ -479,6 +541,14 @@ def usual_sampler(chosen: Picked) -> Sampler | None:
     return GaussianProcess() if chosen.chooses_arms else None
 
 
+def _header_there(journal: str | Path | None) -> Opened | None:
+    """The header of a journal, if there is one that can be read."""
+    if journal is not None and os.path.exists(journal):
+        with suppress(JournalError):
+            return header_of(read(journal))
+    return None
+
+
 def _first_budget(journal: str | Path) -> int | None:
     """The budget that the search of a journal began with, if it can be read."""
     with suppress(JournalError):
@@ -538,6 +608,16 @@ def _as_it_began(policy: Policy, journal: Journal) -> Policy:
             raise InvalidArgument.of("budget", policy.budget, rule, way_out)
         journal.extend(policy.budget)
     return unasked(policy, budget=first)
+
+
+def _unwrapped(trainer: Any, state: Any, found: Pull | None) -> Any:
+    """The user's part of a state. An error in making it must not cost the search its answer."""
+    try:
+        return unwrapped(trainer, state)
+    except Exception as error:
+        arm = found.arm if found else 0
+        warnings.warn(StateNotSaved(arm, masked_text(said(error))), stacklevel=5)
+        return None
 
 
 def _recommended(policy: Policy, ledger: Ledger, recommend: str) -> Pull | None:

@@ -85,6 +85,7 @@ PART_OF_ALL = 5  # of training every arm fully, where it is known how far that i
 # Where a pull is 1 % of the rows:
 FULL_FITS = 4  # that the budget is worth
 ARMS_BY_ROWS = 24  # with more, the levels of a budget that small are too low
+ETA_BY_ROWS = 4  # with less, the last configs are compared by models of too few rows
 
 
 class AllFitsFailed(AllArmsFailed, ValueError, TypeError):
@@ -191,7 +192,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
     - `policy`: the name of another policy, which gets these numbers (`max_pulls` left out means an
       even share of the budget among the rungs), or a policy with numbers of its own, and then
       none of these numbers may be given.
-    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`.
+    - `eta`: the best 1/eta of a rung are kept. Left out, it is 2, or the default of `policy`; by
+      rows and without a `policy` it is 4.
     - `validation`: the share of the rows that configs are judged by.
     - `cv`: folds to judge configs by, instead of `validation`: their number, for the folds that
       `GridSearchCV` makes; any splitter of scikit-learn, such as `GroupKFold` or
@@ -220,6 +222,8 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
       for a new one; without a journal, NumPy's global randomness.
     - `error_score`: the score of configs that raise; with "raise" their error ends the search.
     - `verbose`: whether to show progress.
+    - `watch`: whether to show the search on a page while it runs, which takes a `journal` outside
+      of notebooks. "open" also opens it in a browser.
 
     No rows are set apart for a final test: keep some of your own.
 
@@ -274,6 +278,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         random_state: Any = None,
         error_score: float | Literal["raise"] = nan,
         verbose: int = 0,
+        watch: bool | Literal["open"] = False,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -296,6 +301,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.error_score = error_score
         self.verbose = verbose
+        self.watch = watch
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> HalvingSearch:
         """Search, and then train the best config on all rows, unless `refit` says otherwise.
@@ -344,6 +350,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
             recommend=recommend,
             journal=self.journal,
             fresh=self.fresh,
+            watch=self.watch,
         )
         configs = (
             [dict(one) for one in self.result_.configs] if as_it_goes else configs[: len(told)]
@@ -586,6 +593,7 @@ class HalvingSearch(OnlyKnown, MetaEstimatorMixin, BaseEstimator):
         usual = ARMS if horizon is None else ARMS_BY_ROWS
         configs = _drawn(space, usual if self.n_arms is None else self.n_arms, seed)
         suggested = {"budget": FULL_FITS * (horizon or 0)}
+        suggested |= {"eta": ETA_BY_ROWS} if given is None else {}
         if horizon is None:
             etas = 2 if eta is None else eta
             suggested = _suggested(len(configs), self.budget, self.max_pulls, etas)
@@ -659,6 +667,7 @@ def searched(
     recommend: Literal["latest", "best"],
     journal: str | Path | None,
     fresh: bool,
+    watch: bool | Literal["open"],
 ) -> tuple[Result, list[list[Loss | Failure]]]:
     """The result, and all losses and failures of each arm that was asked for or tried."""
     told: list[list[Loss | Failure]] = [
@@ -691,6 +700,7 @@ def searched(
             recommend=recommend,
             on_event=note,
             progress=progress,
+            watch=watch,
         )
     except AllArmsFailed as error:
         raise AllFitsFailed(error.causes) from error

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +13,12 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from lastarm.arguments import as_float, one_of, whole_number
 from lastarm.errors import InvalidArgument
 from lastarm.torch.arm import Arm
+from lastarm.torch.course import PRECISIONS, Course
 from lastarm.torch.data import Batches, called, on_device, rows_in
-from lastarm.torch.randomness import seeded
+from lastarm.torch.together import BatchedModules
+from lastarm.torch.way import ONE_BY_ONE, TOGETHER, faster_way
 from lastarm.trainers import Config
 
-PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 LOOKING = 2**32  # in place of the number of an epoch, in what seeds the generators
 
 
@@ -70,6 +70,11 @@ class Module:
     :param clip_norm: the gradients of a step are made shorter if their norm is above this.
     :param precision: "bfloat16" or "float16" for automatic mixed precision; float16 scales losses.
     :param device: where arms are trained, such as "cuda".
+    :param together: whether arms of one architecture are trained in one step: many small networks
+        then take a fraction of the time. With True the faster way is found out before a search,
+        by a few batches whose work is thrown away, and the journal says which it was, so that a
+        search that is resumed takes the same. "always" and False fix it. Worker processes train
+        one by one. Losses agree up to rounding, and a digest is that of one way.
     :param threads: how many threads of the processor an arm takes. `workers` train several arms at
         a time, which uses cores better than more threads do, unless the network is large.
     :param seed: decides the order of the rows.
@@ -91,31 +96,41 @@ class Module:
         clip_norm: float | None = None,
         precision: Literal["bfloat16", "float16"] | None = None,
         device: str | torch.device = "cpu",
+        together: bool | Literal["always"] = False,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
-        self._threads = whole_number("threads", threads, 1, "how many an arm takes")
-        self._seed = whole_number("seed", seed, 0, "what decides the order of the rows")
+        if together not in (True, False, "always"):
+            rule = "it says whether arms are trained in one step"
+            raise InvalidArgument.of("together", together, rule, 'Use True, False or "always"')
+        self._together = together
+        self._way = TOGETHER if together == "always" else ONE_BY_ONE
         self._make_model, self._make_optimizer = make_model, make_optimizer
-        self._make_scheduler, self._loss = make_scheduler, loss
+        self._make_scheduler = make_scheduler
         self._metrics = dict(metrics or {})
         if "loss" in self._metrics:
             rule = "the loss is told under this name"
             raise InvalidArgument.of("metrics", "loss", rule, "Use another name")
-        self._schedule = one_of("schedule", schedule, ("epoch", "step"), "when the rate changes")
-        self._precision = precision
+        one_of("schedule", schedule, ("epoch", "step"), "when the rate changes")
         if precision is not None:
             one_of("precision", precision, PRECISIONS, "that of automatic mixed precision")
-        self._clip_norm = clip_norm
         if clip_norm is not None and not as_float(clip_norm) > 0:
             rule = "it is the largest norm of the gradients of a step"
             raise InvalidArgument.of("clip_norm", clip_norm, rule, "Use a number greater than 0")
-        self._batch_size = batch_size
         if not callable(batch_size):
             whole_number("batch_size", batch_size, 1, "the rows in a batch")
-        self._device = torch.device(device)
+        self._seed = whole_number("seed", seed, 0, "what decides the order of the rows")
         given = {"train": train, "val": val} | ({} if test is None else {"test": test})
-        self._rows = {name: Batches(name, part, self._seed) for name, part in given.items()}
+        self._course = Course(
+            {name: Batches(name, part, self._seed) for name, part in given.items()},
+            loss,
+            batch_size,
+            by_step=schedule == "step",
+            clip_norm=clip_norm,
+            precision=precision,
+            device=torch.device(device),
+            threads=whole_number("threads", threads, 1, "how many an arm takes"),
+        )
         self._options: list[Any] = []
         if test is not None:
             self.test = self._test  # without TEST there is no such method
@@ -125,9 +140,26 @@ class Module:
         listed = [one for values in settings.values() for one in values]
         self._options = [one for one in listed if hasattr(one, "__qualname__")]
 
+    def choose_way(self, configs: Sequence[Config], begun: Mapping[str, Any] | None) -> None:
+        """Decide whether arms are trained together, before a search begins or is resumed."""
+        if self._together is not True:
+            return
+        self._way = ONE_BY_ONE
+        if begun and begun.get("way") in (ONE_BY_ONE, TOGETHER):
+            self._way = begun["way"]
+        elif configs:
+            self._way = faster_way(self.start, configs, self._course)
+
+    @property
+    def batched(self) -> BatchedModules | None:
+        """What trains many arms in one step, if that is the way; else None."""
+        if self._way == ONE_BY_ONE:
+            return None
+        return BatchedModules(self, self._course, always=self._together == "always")
+
     def start(self, config: Config, seed: int) -> Arm:
         """A new module with its optimizer, in ordinary memory."""
-        with self._own(seed, 0):
+        with self._course.own(seed, 0):
             model = self._make_model(config)
             _require(nn.Module, "make_model", model, "a module, such as nn.Linear(64, 10)")
             optimizer = self._make_optimizer(model, config)
@@ -138,22 +170,23 @@ class Module:
             rule = "it asks for a loss after each epoch, and an arm is looked at less often"
             way_out = "Use a scheduler that counts epochs, such as StepLR"
             raise InvalidArgument.of("make_scheduler", "ReduceLROnPlateau", rule, way_out)
-        scales = self._precision == "float16"
-        scaler = torch.amp.GradScaler(self._device.type, enabled=scales)
+        scales = self._course.precision == "float16"
+        scaler = torch.amp.GradScaler(self._course.device.type, enabled=scales)
         return Arm(config, seed, model, optimizer, scheduler, scaler)
 
     def train(self, state: Arm, pulls: int) -> Arm:
         """Train for that many epochs more."""
-        state.to(self._device)
+        course, size = self._course, self._course.size(state.config)
+        state.to(course.device)
         state.model.train()
         for _ in range(pulls):
             state.epochs += 1
-            with self._own(state.seed, state.epochs):
-                for batch in self._rows["train"].shuffled(self._size(state), state.epochs):
-                    self._step(state, *on_device(batch, self._device))
-                    if self._schedule == "step" and state.scheduler:
+            with course.own(state.seed, state.epochs):
+                for inputs, targets in course.epoch(state.epochs, size):
+                    course.step(state, inputs, targets)
+                    if course.by_step and state.scheduler:
                         state.scheduler.step()
-            if self._schedule == "epoch" and state.scheduler:
+            if not course.by_step and state.scheduler:
                 state.scheduler.step()
         state.optimizer.zero_grad()
         return state
@@ -183,41 +216,28 @@ class Module:
 
     def fingerprint(self) -> dict[str, Any]:
         """The sha256 of the rows, where they are tensors, and the settings."""
+        course = self._course
         return {
-            **{name: part.fingerprint() for name, part in self._rows.items()},
-            "loss": getattr(self._loss, "__qualname__", type(self._loss).__qualname__),
-            "batch_size": None if callable(self._batch_size) else self._batch_size,
-            "schedule": self._schedule,
-            "clip_norm": self._clip_norm,
-            "precision": self._precision,
+            **{name: part.fingerprint() for name, part in course.rows.items()},
+            "loss": getattr(course.loss, "__qualname__", type(course.loss).__qualname__),
+            "batch_size": None if callable(course.batch_size) else course.batch_size,
+            "schedule": "step" if course.by_step else "epoch",
+            "clip_norm": course.clip_norm,
+            "precision": course.precision,
             "seed": self._seed,
+            "way": self._way,
         }
-
-    def _size(self, state: Arm) -> int:
-        if not callable(self._batch_size):
-            return self._batch_size
-        return whole_number("batch_size", self._batch_size(state.config), 1, "the rows in a batch")
-
-    def _step(self, state: Arm, inputs: Any, targets: Any) -> None:
-        state.optimizer.zero_grad()
-        with self._cast():
-            loss = self._loss(called(state.model, inputs), targets)
-        state.scaler.scale(loss).backward()
-        if self._clip_norm is not None:
-            state.scaler.unscale_(state.optimizer)
-            nn.utils.clip_grad_norm_(state.model.parameters(), self._clip_norm)
-        state.scaler.step(state.optimizer)
-        state.scaler.update()
 
     def _look(self, state: Arm, part: str) -> float | dict[str, float]:
         """The means over the rows of a part. The arm is then in ordinary memory again."""
-        judges = {"loss": self._loss, **self._metrics}
+        course = self._course
+        judges = {"loss": course.loss, **self._metrics}
         sums, count = dict.fromkeys(judges, 0.0), 0
-        state.to(self._device)
+        state.to(course.device)
         state.model.eval()
-        with self._own(state.seed, LOOKING), torch.no_grad(), self._cast():
-            for batch in self._rows[part].in_order(self._size(state)):
-                inputs, targets = on_device(batch, self._device)
+        with course.own(state.seed, LOOKING), torch.no_grad(), course.cast():
+            for batch in course.rows[part].in_order(course.size(state.config)):
+                inputs, targets = on_device(batch, course.device)
                 outputs, rows = called(state.model, inputs), rows_in(inputs)
                 count += rows
                 for name, judge in judges.items():
@@ -225,22 +245,6 @@ class Module:
         state.to("cpu")
         means = {name: total / count for name, total in sums.items()}
         return means if self._metrics else means["loss"]
-
-    @contextmanager
-    def _own(self, *numbers: int) -> Iterator[None]:
-        """Generators that are seeded by these numbers, and the threads of an arm."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._threads)
-        try:
-            with seeded(self._device, *numbers):
-                yield
-        finally:
-            torch.set_num_threads(before)
-
-    def _cast(self) -> Any:
-        if self._precision is None:
-            return nullcontext()
-        return torch.autocast(self._device.type, PRECISIONS[self._precision])
 
 
 def _require(kind: type, name: str, made: Any, way_out: str) -> None:

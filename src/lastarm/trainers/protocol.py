@@ -46,6 +46,12 @@ class Trainer(Protocol[State]):
     - `max_pulls`, a whole number: an arm can use no more pulls. A search gives it no more.
     - `expect(settings)`: called before a search with the values of each parameter (all that are
       listed, one of a range), for a trainer that depends on them.
+    - `batched`: a batched trainer that trains the same arms, many in one call, or None. Where
+      workers do not train them apart, it is used.
+    - `choose_way(configs, begun)`: called before a search with some of its configs, for a trainer
+      that measures whether its `batched` is faster, and says in its fingerprint what it chose.
+      `begun` is what the journal's header says of the trainer, None in a new search: a search that
+      is resumed takes the same way. There are no configs where arms are trained apart.
     - `ended(state) → int | None`: at which pull the arm's loop ended by itself, if it did. Then
       its loss stays.
     - `shown_as`, a `lastarm.trainers.metric.Metric`: what people read in place of the loss.

@@ -12,6 +12,7 @@ from lastarm.cli.words import deed
 PARTS = {
     "traces": ["traces.traces"],
     "ridge": ["comparisons.ridge"],
+    "grid": ["grid.grid_of_choices"],
     "svm": ["comparisons.svm", "comparisons.svm_together"],
     "completion": ["comparisons.completion"],
     "table1": ["table1.table1"],
@@ -19,8 +20,10 @@ PARTS = {
         "theorems.budgets_needed",
         "tightness.rung_by_rung",
         "theorems.adversary_at_work",
+        "good_arms.theorem_4",
         "theorems.doubling_trick",
     ],
+    "reductions": ["reductions.reductions"],
     "subsets": ["examples.subsets", "examples.linear_svm"],
 }  # in the order of the page, with the functions of each
 
@@ -29,7 +32,7 @@ PARTS = {
 @click.argument("part", type=click.Choice([*PARTS, "all"]))
 @whole_option(
     "--trials",
-    help="How often ridge, svm, completion and subsets are repeated. [default: as in the paper]",
+    help="How often parts with trials are repeated. [default: as in the paper]",
 )
 @click.option("--quick", is_flag=True, help="Small data, few trials: under a minute for all.")
 @click.option(
@@ -63,10 +66,12 @@ def reproduce() -> None:
     \b
     traces      figure 1: validation errors of many kernel SVMs
     ridge       section 5.1: ridge regression, seven policies
+    grid        section 5.1 under other choices of what the paper does not say
     svm         section 5.2: kernel SVM
     completion  section 5.3: matrix completion
     table1      how many losses each policy observes
     theorems    budgets that suffice, the adversary, the doubling trick
+    reductions  section 2: stochastic arms and max-bandits
     subsets     examples 1 and 4: feature subsets, linear SVM
     all         all of these, on built-in data
 

@@ -18,7 +18,7 @@ from lastarm.batched.arrays import Array, common_level
 from lastarm.batched.sample_order import passes
 from lastarm.papers.jamieson2015 import data, figures
 from lastarm.papers.jamieson2015.experiments import scaled, searched
-from lastarm.papers.jamieson2015.intervals import ITERATIONS, Known, Sample, resampled
+from lastarm.papers.jamieson2015.intervals import ITERATIONS, Bounded, Sample, resampled
 from lastarm.papers.jamieson2015.page import Claim, Holds, Part, Row, Settings, command, verdict
 from lastarm.papers.jamieson2015.rules import RULES
 from lastarm.plain import fingerprint
@@ -160,10 +160,12 @@ def subsets(settings: Settings) -> Part:
                 journal = journals / f"{policy}-{budget}.jsonl"
                 found = searched(trainer, Configs(arms), POLICIES[policy](n, budget), journal)
                 assert found.loss is not None
+                assert found.arm is not None
                 rows.append(
                     {"q": q, "trial": trial, "policy": policy, "n": n, "budget": budget}
                     | {"pulls": found.spent.pulls, "arm": found.arm, "best": best}
                     | {"found": found.arm == best, "loss": round(found.loss, 9)}
+                    | {"level": found.curves[found.arm][-1][0]}
                 )
         settings.progress(done, len(games))
     part = Part(
@@ -222,7 +224,7 @@ def needs_less(rows: Sequence[Row]) -> Claim:
     rules = RULES["interval"]
     shares = resampled(len(every), rules["resamples"], rules["seed"])
     low, high = (medians(column, shares) for column in bounds.T)
-    middle = Known(low, high, len(every))
+    middle = Bounded(low, high, len(every))
     lost = [sum(need is None for need in of) for of in zip(*every.values(), strict=True)]
     n = rows[0]["n"]
     return Claim(
@@ -258,7 +260,7 @@ def medians(numbers: Array, shares: Array) -> Array:
     return np.asarray(np.where(low == high, low, (low + high) / 2))
 
 
-def less(ratio: Known) -> Holds:
+def less(ratio: Bounded) -> Holds:
     """Whether it is as great as the rule asks for; "in part" if it is surely above 1."""
     holds = ratio.is_at_least(RULES["examples"]["less"])
     above = ratio.is_at_least(float(np.nextafter(1, 2)))
@@ -375,12 +377,14 @@ def linear_svm(settings: Settings) -> Part:
                 POLICIES[policy](ARMS, budget),
                 (journals / f"sigmoid-{s:g}" if s else journals) / f"{policy}-{budget}.jsonl",
             )
+            assert found.arm is not None
             assert found.config is not None
             assert found.loss is not None
             rows.append(
                 {"trial": trial, "policy": policy, "budget": budget, "sigmoid": s or ""}
                 | {"theta": found.config["theta"], "val_loss": round(found.loss, 9)}
                 | {"test_error": found.test_loss}
+                | {"arm": found.arm, "level": found.curves[found.arm][-1][0]}
             )
             if asked is every:
                 trained.append(by_theta(found))
@@ -489,7 +493,7 @@ def footnote(rows: Sequence[Row], budget: int) -> Claim:
     change = _errors(rows, plainly._replace(sigmoid=SIGMOIDS[-1])) - _errors(rows, plainly)
     rules = RULES["interval"]
     means = resampled(len(change), rules["resamples"], rules["seed"]) @ change
-    known = Known(means, means, len(change))
+    known = Bounded(means, means, len(change))
     ours += f"; the steepest changes it by {known.told(lambda share: f'{share:+.2%}')}"
     point = RULES["examples"]["same"]
     return Claim(

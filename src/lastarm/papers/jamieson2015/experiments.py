@@ -14,6 +14,7 @@ took. Arms are trained one at a time, as in the paper; `together`, many in one k
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -41,9 +42,11 @@ from lastarm.papers.jamieson2015.data import (
     regression_table,
 )
 from lastarm.papers.jamieson2015.page import Row, Settings, Stopped
-from lastarm.policies import EXP3, POLICIES
+from lastarm.plain import as_python
+from lastarm.policies import POLICIES
+from lastarm.policies.named import takes
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policy import Algorithm, Policy, ranking
+from lastarm.policy import Algorithm, Policy, added_later, ranking
 from lastarm.result import Result
 from lastarm.runners import AnyRunner, Serial
 from lastarm.searching import search
@@ -70,15 +73,19 @@ class InThePaper(InRounds):
     adaptive: ClassVar[bool] = True
     of: str = "successive-halving"
     seed: int = 0
+    ends: bool = added_later(False)  # a policy that is sure leaves the rest unspent
+    low: float | None = added_later(None)  # the range of the losses, if it is known
+    high: float | None = added_later(None)
 
     def algorithm(self) -> Algorithm:
         """The policy's own algorithm, perhaps one pull with the rest of the budget, then J_t."""
-        seeded = {"seed": self.seed} if self.of == EXP3.name else {}
-        policy = POLICIES[self.of](self.arms, self.budget, **seeded)
+        given = {"seed": self.seed, "low": self.low, "high": self.high}
+        taken = {name: value for name, value in given.items() if takes(self.of, name)}
+        policy = POLICIES[self.of](self.arms, self.budget, **taken)
         assert isinstance(policy, InRounds)
         arm = yield from policy.algorithm()
         left = self.budget - sum(self._level)
-        if policy.ends_when_sure and left >= self.arms:
+        if policy.ends_when_sure and left >= self.arms and not self.ends:
             yield [Pull(arm, upto=self._level[arm] + left)]
         return ranking(self._healthy())[0]
 
@@ -305,8 +312,17 @@ def trial(
                 | {"observations": spent.observations, "train_seconds": spent.train_seconds}
                 | {"loss_seconds": spent.loss_seconds}
                 | {"val_loss": result.loss, "test_loss": result.test_loss}
+                | recommended(result)
             )
     return rows
+
+
+def recommended(result: Result) -> dict[str, Any]:
+    """The arm of a recommendation, its level, and its config as JSON."""
+    assert result.arm is not None
+    level, _ = result.curves[result.arm][-1]
+    spelled = json.dumps(dict(result.config or {}), sort_keys=True, default=as_python)
+    return {"arm": result.arm, "level": level, "config": spelled}
 
 
 @cache

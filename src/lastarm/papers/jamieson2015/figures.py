@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lastarm.papers.jamieson2015.intervals import SECONDS, Sample
+from lastarm.papers.jamieson2015.intervals import ITERATIONS, SECONDS, Axis, Sample
 from lastarm.papers.jamieson2015.page import Part, Settings, write
+from lastarm.papers.jamieson2015.provenance import provenance
 from lastarm.report.figures.drawing import Figure, draw, house, log, mark_end, sheet, wide
 from lastarm.report.figures.palette import COLOURS, GREY, LOOKS
 
@@ -29,15 +30,15 @@ class PolicyLine(NamedTuple):
     """A policy over all trials, a point a budget."""
 
     budgets: Array
-    seconds: Array  # the mean over trials
+    costs: Array  # the mean over trials, along the axis
     mean: Array  # of the test error
     low: Array  # its interval, nan if there are too few trials
     high: Array
 
     @classmethod
-    def of(cls, sample: Sample, policy: str) -> PolicyLine:
+    def of(cls, sample: Sample, policy: str, axis: Axis = SECONDS) -> PolicyLine:
         """The line of one policy; where a trial diverged, it has a gap."""
-        costs, errors = sample.curves(policy, SECONDS)
+        costs, errors = sample.curves(policy, axis)
         errors = np.where(np.isfinite(errors), errors, nan)
         low = high = np.full(errors.shape[1], nan)
         points = [sample.known(column, column) for column in errors.T]
@@ -62,7 +63,7 @@ def comparison(rows: Rows, *, title: str, unit: str, ylabel: str) -> Figure:
     with sheet(10, 5.2, panels=2, columns=4) as (figure, (left, right)):
         for policy, line in lines.items():
             look = LOOKS.get(policy, GREY._replace(label=policy))
-            for axes, x in ((left, line.budgets), (right, line.seconds)):
+            for axes, x in ((left, line.budgets), (right, line.costs)):
                 axes.fill_between(x, line.low, line.high, color=look.colour, alpha=0.12, lw=0)
                 draw(axes, look, x, line.mean)
                 if line.budgets[-1] < most:
@@ -144,6 +145,69 @@ def ranks(rows: Rows, bounds: Mapping[str, str]) -> Figure:
     return figure
 
 
+def regrets(rows: Rows, policies: Sequence[str]) -> Figure:
+    """Theorem 4: how far the returned arm is from the best, a panel an envelope, with bounds."""
+    n = max(row["n"] for row in rows)
+    envelopes = list(dict.fromkeys(row["envelope"] for row in rows))
+    with sheet(10, 4.2, len(envelopes), columns=2) as (figure, every):
+        for axes, name in zip(every, envelopes, strict=True):
+            its = [row for row in rows if row["n"] == n and row["envelope"] == name]
+            budgets = [row["budget"] for row in its]
+            for policy in policies:
+                look = LOOKS[policy]
+                distances = [row[policy] or nan for row in its]  # 0 has no place on this axis
+                draw(axes, look, budgets, distances)
+                bounds = [row[f"bound-{policy}"] for row in its]
+                axes.plot(budgets, bounds, color=look.colour, ls=":", lw=1.4)
+            axes.set(xlabel="budget (pulls)", title=f"β(t) = {name}", ylim=(0.5 / n, None))
+            log(axes, "xy")
+        every[0].set_ylabel("limit of the returned arm, above the best")
+        figure.suptitle(f"The most deceptive losses, n = {n}; dotted: the bounds of Theorem 4")
+    return figure
+
+
+def missed(rows: Rows, trials: int) -> Figure:
+    """The reductions of §2: how often the best arm is not returned, a panel each."""
+    kinds = list(dict.fromkeys(str(row["kind"]) for row in rows))
+    with sheet(10, 4.6, len(kinds), columns=3) as (figure, every):
+        for axes, kind in zip(every, kinds, strict=True):
+            sample = Sample([row for row in rows if row["kind"] == kind], error="missed")
+            for policy in sample.policies:
+                line = PolicyLine.of(sample, policy, ITERATIONS)
+                look = LOOKS[policy]
+                x = line.budgets
+                axes.fill_between(x, line.low, line.high, color=look.colour, alpha=0.12, lw=0)
+                draw(axes, look, x, line.mean)
+            axes.set(xlabel="budget (pulls of all arms together)", title=kind)
+            log(axes, "x")
+        every[0].set(ylabel="share of trials that miss the best arm", ylim=(-0.03, 1.03))
+        bands = "; the bands are 95 % intervals" * bool(np.isfinite(line.low).any())
+        figure.suptitle(f"The reductions of §2, {trials} trial{'s' * (trials > 1)}{bands}")
+    return figure
+
+
+def cells(rows: Rows, policies: Sequence[str] = ("exp3", "lucb", "lil-ucb")) -> Figure:
+    """The grid of choices: how far policies are from uniform allocation, a line for each cell."""
+    of: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        of[row["samples"], row["scale"], row["leftovers"], row["first"]].append(row)
+    kinds = dict.fromkeys((samples, scale) for samples, scale, *_ in of)
+    looks = dict(zip(kinds, LOOKS.values(), strict=False))
+    with sheet(10, 5.2, len(policies), columns=2) as (figure, every):
+        for axes, policy in zip(every, policies, strict=True):
+            for (samples, scale, *_), its in of.items():
+                sample, look = Sample(its), looks[samples, scale]
+                own, uniform = (PolicyLine.of(sample, p, ITERATIONS) for p in (policy, "uniform"))
+                (line,) = axes.plot(own.budgets, own.mean / uniform.mean[: len(own.mean)] - 1)
+                line.set(color=look.colour, lw=1.2, label=f"{samples} samples, range {scale}")
+            axes.axhline(0, color=GREY.colour, lw=1)
+            axes.set(xlabel="budget (pulls)", title=LOOKS[policy].label)
+            log(axes, "x")
+        every[0].set_ylabel("mean error on TEST, above that of uniform")
+        figure.suptitle(f"The grid of choices: a line for each of {len(of)} cells")
+    return figure
+
+
 def doubling(rows: Rows) -> Figure:
     """What the doubling trick spent as a multiple of B′, against B′."""
     families = list(dict.fromkeys(row["family"] for row in rows))
@@ -215,10 +279,17 @@ def penalties(
     return figure
 
 
-def publish(part: Part, figure: Figure, rows: Rows, settings: Settings) -> Part:
-    """Write a part: its figure, its table and what the page says about it."""
+def publish(
+    part: Part, figure: Figure, rows: Rows, settings: Settings, *, ran: bool = True
+) -> Part:
+    """Write a part: its figure, its table and what the page says about it.
+
+    If it `ran` now, the JSON says with what; otherwise it keeps what it says of the run.
+    """
     save(figure, settings.out, part.key)
     part = replace(part, figures=[part.key])
+    if ran:
+        part = replace(part, run=provenance(seed=settings.seed, workers=settings.workers))
     write(part, rows, settings.out)
     return part
 

@@ -52,7 +52,7 @@ def enough(trials: int) -> bool:
     return trials >= int(RULES["interval"]["least_trials"])
 
 
-class Known(NamedTuple):
+class Bounded(NamedTuple):
     """Numbers of which two bounds are known: that of the rows, and then one for each resample.
 
     Where a number is known exactly, its bounds are equal.
@@ -100,6 +100,8 @@ class Known(NamedTuple):
     def times(self) -> str:
         """The same of a ratio."""
         told = self.told(lambda ratio: f"{ratio:.1f}")
+        if told.startswith("not known"):
+            return "not known"
         return told.replace(" (", " times (", 1) if " (" in told else f"{told} times"
 
 
@@ -130,7 +132,7 @@ def all_hold(verdicts: Iterable[Holds]) -> Holds:
     return found.pop() if len(found) == 1 else "not settled"
 
 
-class Curves(NamedTuple):
+class MeanCurves(NamedTuple):
     """Costs and errors at every budget, a row each: those of the rows, and of each resample."""
 
     costs: Array
@@ -173,7 +175,7 @@ class Sample:
         self._of: dict[str, dict[int, list[Row]]] = {policy: {} for policy in self.policies}
         for row in sorted(rows, key=lambda row: (int(row["budget"]), number[row["trial"]])):
             self._of[str(row["policy"])].setdefault(int(row["budget"]), []).append(row)
-        self._curves: dict[tuple[str, str], Curves] = {}
+        self._curves: dict[tuple[str, str], MeanCurves] = {}
 
     @property
     def settles(self) -> bool:
@@ -198,26 +200,26 @@ class Sample:
         means: Array = self.shares @ np.where(np.isfinite(table), table, 0.0).T
         return np.where(whole, means, inf)
 
-    def curves(self, policy: str, axis: Axis) -> Curves:
+    def curves(self, policy: str, axis: Axis) -> MeanCurves:
         """The mean curves of a policy."""
         key = policy, axis.name
         if key not in self._curves:
             errors = self.means(policy, lambda row: float(row[self._error]))
-            self._curves[key] = Curves(self.means(policy, axis.cost), errors)
+            self._curves[key] = MeanCurves(self.means(policy, axis.cost), errors)
         return self._curves[key]
 
-    def known(self, low: Array, high: Array) -> Known:
+    def known(self, low: Array, high: Array) -> Bounded:
         """Bounds, with the number of trials that they are of."""
-        return Known(low, high, self.trials)
+        return Bounded(low, high, self.trials)
 
-    def ratio(self, error: Array, fast: str, slow: str, axis: Axis) -> Known:
+    def ratio(self, error: Array, fast: str, slow: str, axis: Axis) -> Bounded:
         """How many times more the slow policy needs than the fast one to reach an error."""
         low, high = self.curves(fast, axis).reach(error)
         their_low, their_high = self.curves(slow, axis).reach(error)
         with np.errstate(divide="ignore"):
             return self.known(np.round(their_low / high, 9), np.round(their_high / low, 9))
 
-    def over_lows(self, fast: str, slow: str, axis: Axis, untrained: float = inf) -> Known:
+    def over_lows(self, fast: str, slow: str, axis: Axis, untrained: float = inf) -> Bounded:
         """The median of that ratio over all new lows of the slow policy.
 
         A low above `untrained` times the error with the first budget does not count. Where there

@@ -11,7 +11,7 @@ import csv
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,11 +26,13 @@ Row = dict[str, Any]
 ORDER = (
     "traces",
     "ridge",
+    "grid",
     "svm",
     "completion",
     "table1",
     "theorem",
     "doubling",
+    "reductions",
     "subsets",
     "linear-svm",
 )  # what a key begins with; other keys come after these, in alphabetical order
@@ -109,6 +111,9 @@ class Part:
     claims: Sequence[Claim]
     figures: Sequence[str] = ()  # their names, without the endings
     command: str = ""
+    run: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # as `provenance` has it; empty if not recorded
 
 
 def verdict(whole: bool, *, in_part: bool = False) -> Holds:
@@ -117,7 +122,7 @@ def verdict(whole: bool, *, in_part: bool = False) -> Holds:
 
 
 PARALLEL = ("ridge", "svm", "completion")  # parts that have trials and can run several at a time
-REPEATED = (*PARALLEL, "subsets")  # parts that have trials
+REPEATED = (*PARALLEL, "grid", "reductions", "subsets")  # parts that have trials
 
 
 def command(name: str, settings: Settings) -> str:
@@ -140,7 +145,8 @@ def write(part: Part, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
-    fields = asdict(part) | {"claims": [claim._asdict() for claim in part.claims]}
+    claims = [claim._asdict() for claim in part.claims]
+    fields = asdict(replace(part, run={})) | {"claims": claims, "run": dict(part.run)}
     spelled = json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
     (out / f"{part.key}.json").write_text(spelled, encoding="utf-8")
 
@@ -260,7 +266,15 @@ def _blocks(part: Part, out: Path) -> Iterator[str]:
     names = [*(f"{name}.svg" for name in part.figures), f"{part.key}.csv"]
     yield f"Files: {', '.join(f'[{name}]({_beside(out, name, part)})' for name in names)}."
     if command := part.command.strip():
-        yield f"Made by `{command}`."
+        yield f"Made by `{command}`{_with(part.run)}."
+
+
+def _with(run: Mapping[str, Any]) -> str:
+    if not run:
+        return ""
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    commit = f" at commit {run['commit']}" if run["commit"] else ""
+    return f"{commit}, with {versions}, on {run['processor']} ({run['system']})"
 
 
 def _beside(out: Path, name: str, part: Part) -> str:

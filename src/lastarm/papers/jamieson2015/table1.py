@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log2
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command, verdict
 from lastarm.papers.jamieson2015.theorems import played
 from lastarm.policies import EXP3, POLICIES
+from lastarm.report.figures.drawing import Figure
 from lastarm.report.figures.palette import LABELS
 
 
@@ -65,22 +66,6 @@ def table1(settings: Settings) -> Part:
                     | {"observed": seen, "at_most": seen <= formula}
                 )
         settings.progress(done, len(games))
-    n = 64 if 64 in sizes else max(sizes)
-    drawn = {
-        policy: _points([row for row in rows if row["policy"] == policy and row["n"] == n])
-        for line in TABLE
-        for policy in line.policies
-    }
-    figure = figures.scaling(
-        drawn,
-        title=f"Table 1: losses observed of {n} arms that are alike",
-        xlabel="budget B (pulls of all arms together)",
-        ylabel="observed losses",
-        references={
-            line.formula: ([k * n for k in times], [line.value(n, k * n) for k in times])
-            for line in TABLE[2:4]
-        },
-    )
     part = Part(
         "table1",
         "Table 1: the number of observed losses",
@@ -88,7 +73,29 @@ def table1(settings: Settings) -> Part:
         [*(of_line(line, rows) for line in TABLE), proportional(rows)],
         command=command("table1", settings),
     )
-    return figures.publish(part, figure, rows, settings)
+    return figures.publish(part, drawn(rows), rows, settings)
+
+
+def drawn(rows: Sequence[Row]) -> Figure:
+    """What is observed of arms that are alike, against the budget: of 64 arms, if there are."""
+    sizes = {row["n"] for row in rows}
+    n = 64 if 64 in sizes else max(sizes)
+    own = [row for row in rows if row["n"] == n]
+    budgets = sorted({row["budget"] for row in own})
+    return figures.scaling(
+        {
+            policy: _points([row for row in own if row["policy"] == policy])
+            for line in TABLE
+            for policy in line.policies
+        },
+        title=f"Table 1: losses observed of {n} arms that are alike",
+        xlabel="budget B (pulls of all arms together)",
+        ylabel="observed losses",
+        references={
+            line.formula: (budgets, [line.value(n, budget) for budget in budgets])
+            for line in TABLE[2:4]
+        },
+    )
 
 
 def _points(rows: list[Row]) -> tuple[list[float], list[float]]:

@@ -24,6 +24,7 @@ from lastarm.policies.doubling import doubling
 from lastarm.policies.parts.integers import ceil_log
 from lastarm.policies.successive_halving import successive_halving
 from lastarm.policy import Policy, Rounds
+from lastarm.report.figures.drawing import Figure
 from lastarm.theory import halving_budget, sgd_envelope, uniform_budget
 from lastarm.theory.envelopes import Array
 
@@ -31,6 +32,7 @@ LATEST = 2**50  # by then all envelopes here have settled
 ALL = 2**31  # the pulls of a round
 SIGMA, DELTA = 1.0, 0.05  # of Example 1
 BOUNDS = {"successive-halving": halving_budget, "uniform": uniform_budget}
+OF_THEOREM_3 = {"successive-halving": "halving_bound", "uniform": "uniform_need"}  # columns
 CLOSE = 0.1  # of two slopes
 
 BUDGETS_TEXT = f"""\
@@ -129,24 +131,7 @@ def budgets_needed(settings: Settings) -> Part:
                 | {"bound": enough, "formula": round(formulas[policy])}
             )
         settings.progress(done, len(sizes))
-    measured, bounds, formulas = (
-        {policy: [row[name] for row in rows if row["policy"] == policy] for policy in BOUNDS}
-        for name in ("needed", "bound", "formula")
-    )
-    figure = figures.scaling(
-        {policy: (sizes, measured[policy]) for policy in BOUNDS},
-        title="Example 2: the budget needed to find the best arm",
-        xlabel="number of arms n",
-        ylabel="budget (pulls of all arms together)",
-        references={
-            "Theorem 1's bound": (sizes, bounds["successive-halving"]),
-            "Theorem 2's bound (covered)": (sizes, bounds["uniform"]),
-            "∝ n·log₂ n and, steeper, ∝ n²": (
-                [*sizes, nan, *sizes],
-                [n * log2(n) for n in sizes] + [nan] + [float(n**2) for n in sizes],
-            ),
-        },
-    )
+    measured, formulas = (columns(rows, name) for name in ("needed", "formula"))
     slopes = {
         policy: (slope(sizes, measured[policy]), slope(sizes, formulas[policy]))
         for policy in BOUNDS
@@ -174,7 +159,32 @@ def budgets_needed(settings: Settings) -> Part:
         claims,
         command=command("theorems", settings),
     )
-    return figures.publish(part, figure, rows, settings)
+    return figures.publish(part, drawn(rows), rows, settings)
+
+
+def columns(rows: Sequence[Row], name: str) -> dict[str, list[float]]:
+    """A column of the rows of each policy."""
+    return {policy: [row[name] for row in rows if row["policy"] == policy] for policy in BOUNDS}
+
+
+def drawn(rows: Sequence[Row]) -> Figure:
+    """What each policy needs, and the bounds of Theorems 1 and 2."""
+    sizes = columns(rows, "n")["uniform"]
+    measured, bounds = columns(rows, "needed"), columns(rows, "bound")
+    return figures.scaling(
+        {policy: (sizes, measured[policy]) for policy in BOUNDS},
+        title="Example 2: the budget needed to find the best arm",
+        xlabel="number of arms n",
+        ylabel="budget (pulls of all arms together)",
+        references={
+            "Theorem 1's bound": (sizes, bounds["successive-halving"]),
+            "Theorem 2's bound (covered)": (sizes, bounds["uniform"]),
+            "∝ n·log₂ n and, steeper, ∝ n²": (
+                [*sizes, nan, *sizes],
+                [n * log2(n) for n in sizes] + [nan] + [float(n**2) for n in sizes],
+            ),
+        },
+    )
 
 
 def last_wrong(policy: str, losses: Adversary, enough: int) -> tuple[int, int]:
@@ -232,7 +242,6 @@ def adversary_at_work(settings: Settings) -> Part:
                     row[policy] = round(n * losses.limit(arm))  # ν = rank/n
                 rows.append(row)
     settings.progress(1, 1)
-    bounds = {"successive-halving": "halving_bound", "uniform": "uniform_need"}
     below = [row for row in rows if row["budget"] < row["uniform_need"]]
     between = [row for row in below if row["budget"] > row["halving_bound"]]
     wrong = sum(row["uniform"] > 1 for row in below)
@@ -262,7 +271,7 @@ def adversary_at_work(settings: Settings) -> Part:
         claims,
         command=command("theorems", settings),
     )
-    return figures.publish(part, figures.ranks(rows, bounds), rows, settings)
+    return figures.publish(part, figures.ranks(rows, OF_THEOREM_3), rows, settings)
 
 
 # The doubling trick --------------------------------------------------------------------------

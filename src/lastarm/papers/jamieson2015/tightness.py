@@ -13,6 +13,7 @@ from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command
 from lastarm.papers.jamieson2015.theorems import ENVELOPES, Adversary, grid, played
 from lastarm.policies import SuccessiveHalving
 from lastarm.policies.parts.integers import ceil_log
+from lastarm.report.figures.drawing import Figure
 from lastarm.theory import halving_budget, halving_budget_by_rung
 
 LATE = 1000  # pulls by which the close arms have settled
@@ -92,8 +93,21 @@ def rung_by_rung(settings: Settings) -> Part:
         )
         settings.progress(done, len(families))
     close = [row for row in rows if row["family"] == HALF]
+    part = Part(
+        "theorem1-sharper",
+        "Theorem 1, sharper",
+        " ".join(TEXT.split()),
+        [sufficient(rows), tight(close)],
+        command=command("theorems", settings),
+    )
+    return figures.publish(part, drawn(rows), rows, settings)
+
+
+def drawn(rows: Sequence[Row]) -> Figure:
+    """Theorem 1's bound, the sharper one and the last budget that fails, where half are close."""
+    close = [row for row in rows if row["family"] == HALF]
     sizes = [row["n"] for row in close]
-    figure = figures.scaling(
+    return figures.scaling(
         {"last budget that fails": (sizes, [row["last_wrong"] for row in close])},
         title=f"n = 2^k − 1 arms, of which {HALF}; z′ is where the line is",
         xlabel="number of arms n",
@@ -103,14 +117,6 @@ def rung_by_rung(settings: Settings) -> Part:
             "rung by rung, z′": (sizes, [row["by_rung"] for row in close]),
         },
     )
-    part = Part(
-        "theorem1-sharper",
-        "Theorem 1, sharper",
-        " ".join(TEXT.split()),
-        [sufficient(rows), tight(close)],
-        command=command("theorems", settings),
-    )
-    return figures.publish(part, figure, rows, settings)
 
 
 def sufficient(rows: Sequence[Row]) -> Claim:

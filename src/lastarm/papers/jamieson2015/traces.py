@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -9,9 +10,10 @@ from typing import ClassVar
 from lastarm.events import Pull
 from lastarm.papers.jamieson2015 import figures
 from lastarm.papers.jamieson2015.experiments import SVM, searched
-from lastarm.papers.jamieson2015.page import Claim, Part, Settings, command, verdict
+from lastarm.papers.jamieson2015.page import Claim, Part, Row, Settings, command, verdict
 from lastarm.policies.parts.budgeted import InRounds
 from lastarm.policy import Algorithm, ranking
+from lastarm.report.figures.drawing import Figure
 from lastarm.trainers import arm_seed
 
 
@@ -58,13 +60,8 @@ def traces(settings: Settings) -> Part:
     settings.progress(1, 1)
     curves = result.curves
     last = {arm: curve[-1][1] for arm, curve in curves.items()}
-    early = {arm: curve[len(curve) // 3][1] for arm, curve in curves.items()}
     ranks = ranking(last)
-    marked = dict.fromkeys([ranks[0], ranking(early)[0], ranks[len(ranks) // 2], ranks[-1]])
     title = f"Validation error of {SVM.arms} kernel SVMs on {data.name}"
-    figure = figures.traces(
-        curves, title=title, ylabel="fraction of VAL on the wrong side", highlight=list(marked)
-    )
     steps = [
         after - before for curve in curves.values() for (_, before), (_, after) in pairwise(curve)
     ]
@@ -102,4 +99,17 @@ def traces(settings: Settings) -> Part:
         for arm, curve in sorted(curves.items())
         for level, loss in curve
     ]
-    return figures.publish(part, figure, rows, settings)
+    return figures.publish(part, drawn(rows, title), rows, settings)
+
+
+def drawn(rows: Sequence[Row], title: str) -> Figure:
+    """Every arm, and four of them in colour."""
+    curves: dict[int, list[tuple[int, float]]] = {}
+    for row in rows:
+        curves.setdefault(row["arm"], []).append((row["pulls"], row["val_loss"]))
+    ranks = ranking({arm: curve[-1][1] for arm, curve in curves.items()})
+    early = ranking({arm: curve[len(curve) // 3][1] for arm, curve in curves.items()})
+    marked = dict.fromkeys([ranks[0], early[0], ranks[len(ranks) // 2], ranks[-1]])
+    return figures.traces(
+        curves, title=title, ylabel="fraction of VAL on the wrong side", highlight=list(marked)
+    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import ClassVar
 
 from lastarm.arguments import as_float
-from lastarm.errors import InvalidArgument, shown
+from lastarm.errors import InvalidArgument
 from lastarm.policies.parts.budgeted import InRounds
-from lastarm.policies.parts.scaled import Scaled
+from lastarm.policies.parts.scaled import Scaled, known_range
 
 LEAST_DELTA = 1e-12  # below it, sums in floating point are no longer sure of anything
 
@@ -37,12 +36,7 @@ class Confidence(InRounds):
             way_out = f"Use a number of at least {LEAST_DELTA} and below 1"
             raise InvalidArgument.of("delta", self.delta, rule, way_out)
         self.delta = float(self.delta)
-        bounds = [as_float(bound) for bound in (self.low, self.high) if bound is not None]
-        if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
-            rule = f"low and high={shown(self.high)} are the range of the draws"
-            way_out = "Use two numbers, with low below high, or leave them out"
-            raise InvalidArgument.of("low", self.low, rule, way_out)
-        self.low, self.high = (None if b is None else float(b) for b in (self.low, self.high))
+        self.low, self.high = known_range(self.low, self.high)
         self._seen: Scaled | None = None
         super().__post_init__()
 

@@ -9,10 +9,22 @@ arm's draws, μ̂, is its latest loss: an arm whose draws are random has to aver
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from math import inf
+from math import inf, isfinite
 
+from lastarm.arguments import as_float
+from lastarm.errors import InvalidArgument, shown
 from lastarm.events import Pull
 from lastarm.policy import NoHealthyArm, lowest
+
+
+def known_range(low: float | None, high: float | None) -> tuple[float | None, float | None]:
+    """The range of the draws as floats, checked; None is for an end that is not known."""
+    bounds = [as_float(bound) for bound in (low, high) if bound is not None]
+    if not all(map(isfinite, bounds)) or (len(bounds) == 2 and bounds[0] >= bounds[1]):
+        rule = f"low and high={shown(high)} are the range of the draws"
+        way_out = "Use two numbers, with low below high, or leave them out"
+        raise InvalidArgument.of("low", low, rule, way_out)
+    return None if low is None else float(low), None if high is None else float(high)
 
 
 class Scaled:

@@ -232,6 +232,8 @@ class ArmStories:
         ):
             return True  # all have another chance
         same = (rung.stretch, rung.bracket) == (newest.stretch, newest.bracket)
+        if same and newest.asked and rung is not newest:
+            return arm in newest.asked
         return same and rung.number >= newest.number - 1
 
     def _last_seen(self, arm: int) -> RungOutcome:

@@ -40,6 +40,7 @@ MOST_WORKERS = 40
 MOST_FAILURES = 50
 MOST_SIGNS = 6_000  # of a traceback: its end, where the error is
 MOST_ELIMINATIONS = 10
+MOST_DROPPED = 4
 MOST_DOTS = 2_000
 
 
@@ -119,6 +120,7 @@ def contents(result: Result, events: Sequence[Event], *, running: bool = False) 
         ],
         "constant": constant[:MOST_PARAMETERS],
         "narrowing": _narrowing(stories),
+        "dropped": _dropped(stories) if running else [],
         "spending": _spending(result, survivors, timeline),
         "failures": _failures(result),
         "audit": _audited(checked, metric),
@@ -136,7 +138,11 @@ def _headline(result: Result, begun: bool) -> str:
     """The answer in a line."""
     if result.arm is not None:
         return f"Arm {result.arm} " + ("is recommended" if result.complete else "leads so far")
-    return "No arm has a finite loss" if begun else "Nothing has been tried yet"
+    if not begun:
+        return "Nothing has been tried yet"
+    return (
+        "No arm has a finite loss" if result.curves or result.failures else "No loss has come yet"
+    )
 
 
 def _search(result: Result, opened: Opened | None) -> str:
@@ -354,6 +360,20 @@ def _narrowing(stories: ArmStories) -> dict[str, Any]:
         "rungs": told,
         "came": [one for before, one in pairwise([[0, 0], *came]) if one[1] != before[1]],
     }
+
+
+def _dropped(stories: ArmStories) -> list[dict[str, Any]]:
+    """The arms that were dropped last, and why."""
+    for rung in reversed(stories.survivors.rungs):
+        arms = [
+            arm
+            for arm in rung.ranking
+            if stories.survivors.rungs_of[arm][-1] is rung and stories.fate(arm) == "dropped"
+        ]
+        if arms:
+            told = ((arm, stories.sentences(arm, None)) for arm in arms[:MOST_DROPPED])
+            return [{"arm": arm, "words": clean(" ".join(said), LONGEST)} for arm, said in told]
+    return []
 
 
 def _restarts(stories: ArmStories) -> str:

@@ -6,14 +6,14 @@ function unit({ log, domain: [from, to] }) {
 }
 
 // What the curves are of: the figure that arms are compared by, or one that was told beside it.
-const compared = { name: told.metric.name, axis: told.axes.loss, of: (arm) => arm.losses };
-const beside = told.measures.map(({ name, axis }, place) => ({ name, axis, of: (arm) => arm.series[place] }));
-let measure = compared;
+const measures = () => [{ name: told.metric.name, axis: told.axes.loss, of: (arm) => arm.losses },
+  ...told.measures.map(({ name, axis }, place) => ({ name, axis, of: (arm) => arm.series[place] ?? [] }))
+    .filter(({ axis }) => axis !== null)];
 
 function curveOf(arm) {
   const x = unit(told.axes.level), y = unit(measure.axis), figures = measure.of(arm), points = [];
   arm.levels.forEach((level, place) => {
-    if (figures[place] !== null) points.push([x(level), y(figures[place])]);
+    if ((figures[place] ?? null) !== null) points.push([x(level), y(figures[place])]);
   });
   return points;
 }
@@ -31,7 +31,7 @@ function curvesChart() {
   const lines = [...groups].map(([look, paths]) =>  // where there are many, each is fainter
     ({ path: paths.join(""), faint: look * Math.min(1, (60 / paths.length) ** 0.7) }));
   const ends = curves.map(({ arm }) => {
-    const figures = measure.of(arm), last = figures.findLastIndex((value) => value !== null);
+    const figures = measure.of(arm), last = figures.findLastIndex((value) => (value ?? null) !== null);
     return { arm: arm.arm, pulls: arm.levels[last], loss: figures[last], faint: 0.25 + 0.6 * arm.far ** 2,
       out: arm.fate === "failed" || arm.fate === "diverged" };
   }).reverse();  // the best are drawn last
@@ -61,7 +61,7 @@ function curvesChart() {
   };
   const colour = { condition: { test: `datum.arm === ${won} && !(${isPicked})`, value: "var(--accent)" }, value: "var(--ink)" };
   const isChosen = `${isPicked} || datum.arm === ${won}`;
-  const done = draw("curves-chart", `Learning curves of ${curves.length} arms: ${name} against pulls`, {
+  return draw("curves-chart", `Learning curves of ${curves.length} arms: ${name} against pulls`, {
     height: Math.min(460, Math.max(280, window.innerWidth * 0.6)),
     encoding: {
       x: { field: "pulls", type: "quantitative", scale: scaled(level), axis: { ...levelTicks(), grid: false }, title: "pulls" },
@@ -78,41 +78,28 @@ function curvesChart() {
           size: { condition: { test: isChosen, value: 70 }, value: ends.length > 200 ? 8 : 22 },
         } },
     ],
-  }, addCurves);
-  return done.then((finalize) => {
-    pointedAt = { view: fitted.get(document.getElementById("curves-chart")), curves };
-    return finalize;
-  });
+  }, addCurves).then(() => { pointedAt = curves; });
 }
 
-// Draws the curves of another figure in the place of those that are there.
-async function drawCurvesOf(chosen) {
-  const element = document.getElementById("curves-chart"), place = views.indexOf(fitted.get(element));
-  measure = chosen;
-  forgetCurves();
-  forgetCurves = await curvesChart();
-  views.splice(views.indexOf(fitted.get(element)), 1);
-  views[place] = fitted.get(element);
-}
-let forgetCurves = () => {};
-
-// The curves that stand out: the winner's, and that of the picked arm.
-const chosenCurves = () => [[won, "var(--accent)"], [picked, "var(--ink)"]]
-  .filter(([arm]) => armsByNumber.has(arm))
+// The curves that stand out: those of the best, the winner's, and that of the picked arm.
+let highlighted = 0;  // how many of the best
+const chosenCurves = () => [...told.arms.slice(0, highlighted).map(({ arm }) => [arm, "var(--close)"]).reverse(),
+  [won, "var(--accent)"], [picked, "var(--ink)"]].filter(([arm]) => armsByNumber.has(arm))
   .map(([arm, colour]) => ({ colour, path: pathOf(curveOf(armsByNumber.get(arm))) }));
 
 // Pointing anywhere near a curve is pointing at it.
-let pointedAt = null;
+let pointedAt = [];
 function pickNearest() {
   const element = document.getElementById("curves-chart");
   const nearest = (event) => {
-    const { view, curves } = pointedAt;
+    if (!views.has(element)) return null;
+    const { view } = views.get(element);
     const { left, top } = element.querySelector("svg").getBoundingClientRect();
     const [dx, dy] = view.origin(), x = view.scale("x"), y = view.scale("y");
     const [x0, x1] = told.axes.level.domain.map(x), [y0, y1] = measure.axis.domain.map(y);
     const here = [event.clientX - left - dx, event.clientY - top - dy];
     let best = null, least = 14;
-    for (const { arm, points } of curves) {
+    for (const { arm, points } of pointedAt) {
       for (let place = 0; place < points.length; place += 1) {
         const [from, to] = [points[Math.max(0, place - 1)], points[place]]
           .map(([u, v]) => [x0 + u * (x1 - x0), y0 + v * (y1 - y0)]);

@@ -1,10 +1,17 @@
 // The pictures of the page, as specifications for Vega-Lite. Colours are the style sheet's, so that
 // dark mode and print need no drawing again. Texts are drawn as they are: nothing is markup.
 
-const told = JSON.parse(document.getElementById("told").textContent);
-const armsByNumber = new Map(told.arms.map((arm) => [arm.arm, arm]));
-const views = [];
+let told, armsByNumber, won, measure, measured = 0;
+const views = new Map();  // element → what is drawn in it
 let picked = -1;
+
+// Takes what there is to tell; on a live page, again and again.
+function tell(contents) {
+  told = contents;
+  armsByNumber = new Map(told.arms.map((arm) => [arm.arm, arm]));
+  won = told.answer.arm ?? -1;
+  measure = measures()[measured] ?? measures()[0];
+}
 
 const whole = new Intl.NumberFormat("en");
 const sixDigits = (value) => Math.abs(value) < 0.0001 ? value.toExponential() : String(value);
@@ -57,14 +64,14 @@ const levelTicks = () => {
 const named = (names) => [{ name: "names", value: names }];
 const labelExpr = "names[datum.value]";
 const isPicked = "datum.arm === picked";
-const won = told.answer.arm ?? -1;
 const touched = window.matchMedia("(pointer: coarse)").matches;  // there, dragging scrolls the page
 const zoomable = (encodings) => touched ? [] : [{
   name: "zoom", bind: "scales",
   select: { type: "interval", encodings, zoom: "wheel![event.ctrlKey || event.metaKey]" },
 }];
 
-// Draws a chart into an element. Whatever has an arm as its datum can be picked.
+// Draws a chart into an element, in place of one that is there, which gives it its zoom. Whatever
+// has an arm as its datum can be picked.
 async function draw(id, description, spec, patch) {
   const element = typeof id === "string" ? document.getElementById(id) : id;
   element.setAttribute("aria-label", description);
@@ -75,23 +82,24 @@ async function draw(id, description, spec, patch) {
   };
   const options = { mode: "vega-lite", renderer: "svg", ast: true, actions: false, config, patch,
     tooltip: (_handler, event, _item, value) => showTip(event, value) };
+  const before = views.get(element);
+  if (before) element.style.minHeight = `${element.offsetHeight}px`;  // nothing moves meanwhile
   const { view, finalize } = await vegaEmbed(element, whole, options);
+  before?.finalize();
   view.addEventListener("click", (_event, item) => {
     if (Number.isInteger(item?.datum?.arm)) pickArm(item.datum.arm);
   });
-  views.push(view);
-  fitted.set(element, view);
+  views.set(element, { view, finalize });
   fitting.observe(element);
-  return finalize;
+  element.style.minHeight = "";
 }
 
 // Charts are as wide as the page lets them be. Asking for the width of one lays out the whole page,
 // so Vega is not left to ask again and again.
-const fitted = new WeakMap();
 const widthOf = (element) => Math.max(120, element.clientWidth);
 const fitting = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    const view = fitted.get(target), width = widthOf(target);
+    const { view } = views.get(target), width = widthOf(target);
     if (target.clientWidth && view.width() !== width) view.width(width).runAsync();
   }
 });

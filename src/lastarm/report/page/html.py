@@ -13,11 +13,13 @@ import json
 import os
 import re
 import secrets
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastarm.errors import InvalidArgument
 from lastarm.events import Event, Failure, Loss, Opened, Pull
@@ -93,8 +95,11 @@ def remembered(result: Result) -> list[Event]:
     return events
 
 
-def rendered(told: dict[str, Any]) -> str:
+def rendered(told: dict[str, Any], library: str | None = None) -> str:
     r"""The page with these contents.
+
+    :param told: the contents.
+    :param library: what draws the charts, if that is at hand.
 
     >>> page = rendered({"headline": "</script><b>"})
     >>> page[page.index('id="told">') :][:60]
@@ -102,21 +107,48 @@ def rendered(told: dict[str, Any]) -> str:
     """
     # Inside a script element, even one of data, only "<" can begin anything.
     data = json.dumps(told, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return _page(_part("start.js"), library or chart_library(), contents=data).html
+
+
+class Page(NamedTuple):
+    """A page, and what its Content-Security-Policy allows it."""
+
+    html: str
+    rules: str
+
+
+def live_page(library: str) -> Page:
+    """The page that asks a server what to show, again and again (`lastarm.report.live`).
+
+    :param library: what draws the charts.
+    """
+    room = "lastarm.report.live"
+    live, begins = _part("live.html", room), _part("live.js", room)
+    rules = "connect-src 'self'; "
+    return _page(begins, library, contents="null", live=live, allowed=rules)
+
+
+def _page(begins: str, library: str, *, contents: str, live: str = "", allowed: str = "") -> Page:
+    """The page, with the script that `begins` to fill it."""
+    scripts = ("drawing.js", "curves.js", "charts.js", "page.js")
     parts = {
         "style": _part("page.css"),
-        "contents": data,
-        "library": chart_library(),
-        "script": "".join(map(_part, ("drawing.js", "curves.js", "charts.js", "page.js"))),
+        "live": live,
+        "contents": contents,
+        "library": library,
+        "kind": "live early" if live else "",
+        "script": "".join(map(_part, scripts)) + begins,
     }
-    scripts = (parts[name].encode() for name in ("library", "script"))
-    sums = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{checksum}'" for checksum in sums)
+    codes = (parts[name].encode() for name in ("library", "script"))
+    sums = (base64.b64encode(hashlib.sha256(code).digest()).decode() for code in codes)
+    known = " ".join(f"'sha256-{checksum}'" for checksum in sums)
     parts["rules"] = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {known}; style-src 'unsafe-inline'; "
+        f"{allowed}img-src data:; base-uri 'none'; form-action 'none'"
     )
     # In one pass, so that nothing in the contents is taken for a place to be filled.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
+    html = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
+    return Page(html, parts["rules"])
 
 
 def chart_library() -> str:
@@ -132,8 +164,22 @@ def chart_library() -> str:
     return script.replace("</script", "<\\/script")
 
 
-def _part(name: str) -> str:
-    return (files("lastarm.report.page") / name).read_text(encoding="utf-8")
+def chart_library_made_apart() -> str:
+    """The same, by another process: what makes it takes 130 MB, which a server would keep."""
+    command = f"import sys; from {__name__} import chart_library as made; sys.stdout.write(made())"
+    made = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {command}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    return made.stdout if made.returncode == 0 else chart_library()  # which says why not
+
+
+def _part(name: str, room: str = "lastarm.report.page") -> str:
+    return (files(room) / name).read_text(encoding="utf-8")
 
 
 def _is_report(path: Path) -> bool:

@@ -14,10 +14,10 @@ const quoted = (text) => make("bdi", {}, String(text));
 const paragraphs = (sentences) => sentences.map((sentence) => make("p", {}, quoted(sentence)));
 
 function fillFacts(list, facts) {
-  for (const [label, value, note] of facts) {
+  list.replaceChildren(...facts.map(([label, value, note]) => {
     const notes = note ? [make("dd", {}, quoted(note))] : [];
-    list.append(make("div", {}, make("dt", {}, label), make("dd", {}, quoted(value)), ...notes));
-  }
+    return make("div", {}, make("dt", {}, label), make("dd", {}, quoted(value)), ...notes);
+  }));
 }
 
 function fillConfig(list, arm) {
@@ -41,23 +41,30 @@ function pickArm(arm, focus = false) {
   if (!at("story-panel").contains(document.activeElement)) opener = document.activeElement;
   at("story-panel").hidden = false;
   document.body.classList.add("with-story");
-  at("story-title").textContent = `Arm ${arm}`;
-  at("story-fate").textContent = found.fate;
-  at("story-fate").classList.toggle("won", arm === won);
-  at("story-text").replaceChildren(...paragraphs(found.story));
-  fillConfig(at("story-config"), found);
-  at("story-chart").hidden = !found.losses.some((loss) => loss !== null);
-  at("story-key").hidden = at("story-chart").hidden || arm === won;
-  redrawStory(found);
+  tellStory(found);
   showPicked();
   if (focus) at("story-title").focus({ preventScroll: true });
 }
 
-let forget = () => {};
-async function redrawStory(arm) {
-  forget();
-  views.splice(drawn);
-  forget = at("story-chart").hidden ? () => {} : await storyChart(arm);
+let storyOf = async (arm) => arm.story;
+async function tellStory(arm) {
+  at("story-title").textContent = `Arm ${arm.arm}`;
+  at("story-fate").textContent = arm.fate;
+  at("story-fate").classList.toggle("won", arm.arm === won);
+  fillConfig(at("story-config"), arm);
+  at("story-chart").hidden = !arm.losses.some((loss) => loss !== null);
+  at("story-key").hidden = at("story-chart").hidden || arm.arm === won;
+  if (!at("story-chart").hidden) storyChart(arm);
+  const story = await storyOf(arm);
+  if (picked === arm.arm) refill(at("story-text"), paragraphs(story));
+}
+
+// What is the same as before is left alone: a reader may have marked a part of it.
+function refill(element, children) {
+  const before = [...element.childNodes];
+  if (before.length !== children.length || !before.every((child, place) => child.isEqualNode(children[place]))) {
+    element.replaceChildren(...children);
+  }
 }
 
 function dropPick() {
@@ -70,53 +77,87 @@ function dropPick() {
 }
 
 function showPicked() {
-  for (const view of views.slice(0, drawn)) {
-    if (view.container().id === "curves-chart") view.data("chosen", chosenCurves());
+  for (const [element, { view }] of views) {
+    if (element.id === "curves-chart") view.data("chosen", chosenCurves());
     view.signal("picked", picked).runAsync();
   }
-  for (const row of at("arms-table").tBodies[0].rows) {
+  for (const row of at("arms-table").tBodies[0]?.rows ?? []) {
     row.classList.toggle("picked", Number(row.dataset.arm) === picked);
   }
 }
 
-function fillTable(table, columns, rows) {
-  const body = make("tbody");
-  const heads = columns.map((column) => {
-    const cell = make("th", { scope: "col", class: column.text ? "text" : "" });
-    if (!column.sorted) {
-      cell.append(quoted(column.name));
-      return cell;
-    }
-    const button = make("button", { type: "button" }, quoted(column.name));
-    button.addEventListener("click", () => {
-      const down = cell.getAttribute("aria-sort") === "ascending";
-      for (const other of heads) other.removeAttribute("aria-sort");
-      cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const missing = (value) => value === null || value === undefined || value === "";
-      const ordered = [...rows].sort((one, other) => {
-        const a = column.sorted(one), b = column.sorted(other);
-        if (missing(a) || missing(b)) return missing(a) - missing(b);
-        const order = typeof a === "number" && typeof b === "number" ? a - b
-          : String(a).localeCompare(String(b), "en", { numeric: true });
-        return down ? -order : order;
-      });
-      body.append(...ordered.map((row) => row.element));
+// Rows that have a key stay what they are when the table is filled again: with the keyboard in them,
+// and in the order in which they were sorted.
+const tables = new Map();  // table → its rows by key, and how they are sorted
+function fillTable(table, columns, rows, keyOf = (row) => rows.indexOf(row)) {
+  const known = tables.get(table) ?? { elements: new Map(), by: null, down: false, heads: "" };
+  tables.set(table, known);
+  const missing = (value) => value === null || value === undefined || value === "";
+  const body = table.tBodies[0] ?? make("tbody");
+  const sorted = () => {
+    const column = columns.find(({ name }) => name === known.by);
+    if (!column?.sorted) return rows;
+    return [...rows].sort((one, other) => {
+      const a = column.sorted(one), b = column.sorted(other);
+      if (missing(a) || missing(b)) return missing(a) - missing(b);
+      const order = typeof a === "number" && typeof b === "number" ? a - b
+        : String(a).localeCompare(String(b), "en", { numeric: true });
+      return known.down ? -order : order;
     });
-    cell.append(button);
-    return cell;
-  });
+  };
+  const place = () => {
+    const wanted = sorted().map((row) => row.element), there = body.rows, focused = document.activeElement;
+    wanted.forEach((element, index) => {
+      if (there[index] !== element) body.insertBefore(element, there[index] ?? null);
+    });
+    while (there.length > wanted.length) there[there.length - 1].remove();
+    if (focused !== document.activeElement && table.contains(focused)) focused.focus({ preventScroll: true });
+  };
+  known.sort = (name) => {
+    known.down = known.by === name && !known.down;
+    known.by = name;
+    for (const head of table.tHead.rows[0].cells) {
+      head.removeAttribute("aria-sort");
+      if (head.dataset.name === name) head.setAttribute("aria-sort", known.down ? "descending" : "ascending");
+    }
+    known.place();
+  };
+  known.place = place;
+  const heads = JSON.stringify(columns.map(({ name, text }) => [name, text]));
+  if (known.heads !== heads) {
+    known.heads = heads;
+    known.elements.clear();
+    body.replaceChildren();
+    table.replaceChildren(make("thead", {}, make("tr", {}, ...columns.map((column) => {
+      const cell = make("th", { scope: "col", class: column.text ? "text" : "", "data-name": column.name });
+      if (column.sorted) {
+        const button = make("button", { type: "button" }, quoted(column.name));
+        button.addEventListener("click", () => known.sort(column.name));
+        cell.append(button);
+      } else cell.append(quoted(column.name));
+      return cell;
+    }))), body);
+  }
+  const elements = new Map();
   for (const row of rows) {
-    row.element = make("tr", {}, ...columns.map((column, place) => {
-      const shown = column.shown(row);
-      const cell = place ? make("td") : make("th", { scope: "row" });
+    const key = keyOf(row), shown = columns.map((column) => column.shown(row));
+    const said = shown.map((one) => one instanceof Node ? one.textContent : number(one));
+    const before = known.elements.get(key);
+    row.element = before?.element ?? make("tr", {}, ...columns.map((column, index) => {
+      const cell = index ? make("td") : make("th", { scope: "row" });
       if (column.text) cell.className = "text";
-      cell.append(shown instanceof Node ? shown : number(shown));
-      if (typeof shown === "string" && shown.length > 24) cell.title = shown;
       return cell;
     }));
-    body.append(row.element);
+    said.forEach((words, index) => {
+      if (before?.said[index] === words) return;
+      const cell = row.element.cells[index];
+      cell.replaceChildren(shown[index] instanceof Node ? shown[index] : words);
+      if (typeof shown[index] === "string" && words.length > 24) cell.title = words;
+    });
+    elements.set(key, { element: row.element, said });
   }
-  table.append(make("thead", {}, make("tr", {}, ...heads)), body);
+  known.elements = elements;
+  place();
 }
 
 function fillArms() {
@@ -136,16 +177,48 @@ function fillArms() {
   const settings = told.parameters.map((parameter, place) => ({ name: parameter.name,
     text: parameter.kind === "option" || parameter.kind === "text",
     shown: (row) => row.values[place], sorted: (row) => row.values[place] }));
-  const rows = told.arms.map((arm, index) => ({ ...arm, place: index + 1 }));
-  fillTable(at("arms-table"), [...own, ...measures, ...settings], rows);
-  at("arms-table").querySelector("th:nth-child(2)").setAttribute("aria-sort", "ascending");
-  at("arms-words").textContent = `${number(rows.length)} arms: the recommended one, then those that came `
-    + `furthest with the ${told.metric.best}. Sort by a heading; pick an arm to read its story.`;
+  const every = told.arms.map((arm, index) => ({ ...arm, place: index + 1 }));
+  const columns = [...own, ...measures, ...settings], { rows, refused } = filtered(every, columns);
+  fillTable(at("arms-table"), columns, rows, (row) => row.arm);
+  const known = tables.get(at("arms-table"));
+  if (!known.by || !columns.some(({ name }) => name === known.by)) {
+    known.by = null;
+    known.sort("place");
+  }
+  const sorting = `the recommended one, then those that came furthest with the ${told.metric.best}`;
+  at("arms-words").textContent = `${number(every.length)} arms: ${sorting}. Sort by a heading; pick an arm to read its story.`;
+  at("arms-left").textContent = refused ? `Not understood: ${refused}` : rows.length < every.length ? `${number(rows.length)} of them are shown` : "";
   for (const row of rows) {
     row.element.dataset.arm = row.arm;
     row.element.classList.toggle("won", row.arm === won);
-    row.element.addEventListener("click", () => pickArm(row.arm));
+    row.element.classList.toggle("picked", row.arm === picked);
+    row.element.onclick = () => pickArm(row.arm);
   }
+}
+
+// The rows that the words in the filter leave: each is a text that is somewhere in a row, or a
+// condition, such as lr<0.01.
+function filtered(rows, columns) {
+  const words = at("arms-filter").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const tests = [], unknown = [];
+  for (const word of words) {
+    const [, name, how, value] = word.match(/^(.+?)(<=|>=|<|>|=)(.+)$/) ?? [];
+    const column = how && columns.find((one) => one.name.toLowerCase().replaceAll(" ", "_") === name);
+    const figure = Number(value);
+    if (how && !column) unknown.push(word);
+    else if (!how) tests.push((row) => columns.some(({ shown }) => {
+      const said = shown(row);
+      return String(said instanceof Node ? said.textContent : said ?? "").toLowerCase().includes(word);
+    }));
+    else tests.push((row) => {
+      const found = (column.sorted ?? column.shown)(row);
+      if (found === null || found === undefined || found === "") return false;
+      if (typeof found !== "number") return how === "=" && String(found).toLowerCase() === value;
+      return how === "<" ? found < figure : how === ">" ? found > figure : how === "<=" ? found <= figure
+        : how === ">=" ? found >= figure : found === figure;
+    });
+  }
+  return { rows: rows.filter((row) => tests.every((test) => test(row))), refused: unknown.join(" ") };
 }
 
 function fillAnswer() {
@@ -157,13 +230,14 @@ function fillAnswer() {
     ...told.spending.facts.slice(0, 1),
   ] : []);
   if (best) fillConfig(at("answer-config"), best);
+  else at("answer-config").replaceChildren();
   at("cost").hidden = !cost.length;
-  at("cost").append(...paragraphs(cost));
-  if (next === null) return;
-  at("runner-up").hidden = false;
+  at("cost-words").replaceChildren(...paragraphs(cost));
+  at("runner-up").hidden = next === null || !armsByNumber.has(next);
+  if (at("runner-up").hidden) return;
   const [first, ...others] = armsByNumber.get(next).story;
-  at("runner-up-story").append(
-    make("p", {}, "The next best is ", armButton(next), ". ", quoted(first)), ...paragraphs(others));
+  refill(at("runner-up-story"), [
+    make("p", {}, "The next best is ", armButton(next), ". ", quoted(first)), ...paragraphs(others)]);
 }
 
 function fillRungs() {
@@ -187,52 +261,58 @@ function fillSettings() {
       + (told.parameters.length > most ? ` The ${most} that explain most are drawn.` : "");
   const drawable = ({ parameter, place }) => parameter.kind !== "text"
     && told.arms.some((arm) => arm.values[place] !== null && arm.loss !== null);
-  return told.parameters.map((parameter, place) => ({ parameter, place })).filter(drawable).slice(0, most)
-    .map(({ parameter, place }) => {
+  const found = told.parameters.map((parameter, place) => ({ parameter, place })).filter(drawable).slice(0, most);
+  const panels = found.map(({ parameter, place }) => {
+    const { name } = parameter;
+    if (!panelOf.has(name)) {
       const chart = make("div", { class: "chart", role: "img" });
-      at("panels").append(make("figure", {}, make("figcaption", {}, quoted(parameter.name)), chart));
-      return () => settingChart(chart, parameter, place);
-    });
+      panelOf.set(name, { chart, figure: make("figure", {}, make("figcaption", {}, quoted(name)), chart) });
+    }
+    return { ...panelOf.get(name), draw: () => settingChart(panelOf.get(name).chart, parameter, place) };
+  });
+  const figures = panels.map(({ figure }) => figure);
+  if (figures.some((figure, index) => at("panels").children[index] !== figure)) at("panels").replaceChildren(...figures);
+  return panels;
 }
+const panelOf = new Map();  // the name of a setting → its figure
 
 function fillChoosing() {
-  if (!told.choosing) return;
-  at("choosing").hidden = at("choosing-link").hidden = false;
-  at("choosing-words").append(...paragraphs(told.choosing.words));
+  at("choosing").hidden = at("choosing-link").hidden = !told.choosing;
+  if (told.choosing) refill(at("choosing-words"), paragraphs(told.choosing.words));
 }
 
 function fillSpending() {
   fillFacts(at("spending-facts"), told.spending.facts);
-  at("spending-words").append(...paragraphs(told.spending.words));
+  refill(at("spending-words"), paragraphs(told.spending.words));
 }
 
 function fillFailures() {
-  if (!told.failures.length) at("failures-list").append(make("p", {}, "Nothing."));
+  const children = told.failures.length ? [] : [make("p", {}, "Nothing.")];
   for (const { error, count, arms, traceback } of told.failures) {
     const who = make("p", { class: "soft" }, `${number(count)} ${count === 1 ? "arm" : "arms"}: `);
     arms.forEach((arm, index) => who.append(index ? ", " : "", armButton(arm)));
     if (count > arms.length) who.append(", …");
-    at("failures-list").append(make("h3", {}, quoted(error)), who);
+    children.push(make("h3", {}, quoted(error)), who);
     if (traceback) {
-      at("failures-list").append(make("details", {}, make("summary", {}, "The traceback of the first"),
+      children.push(make("details", {}, make("summary", {}, "The traceback of the first"),
         make("pre", { tabindex: "0" }, quoted(traceback))));
     }
   }
+  if (failuresTold !== JSON.stringify(told.failures)) at("failures-list").replaceChildren(...children);
+  failuresTold = JSON.stringify(told.failures);  // what was opened stays open
 }
+let failuresTold = "";
 
 function fillAudit() {
   at("audit-figure").hidden = !told.audit?.points.length;
-  at("audit-words").append(...paragraphs(told.audit?.words ?? ["Nothing has been dropped."]));
-  for (const { arm, words } of told.audit?.closest ?? []) {
-    at("audit-closest").append(make("li", {}, make("p", {}, armButton(arm), ": ", quoted(words))));
-  }
+  refill(at("audit-words"), paragraphs(told.audit?.words ?? ["Nothing has been dropped."]));
+  refill(at("audit-closest"), (told.audit?.closest ?? []).map(({ arm, words }) =>
+    make("li", {}, make("p", {}, armButton(arm), ": ", quoted(words)))));
 }
 
 function fillNext() {
-  for (const { words, command } of told.next) {
-    at("next-steps").append(make("p", {}, quoted(words)));
-    if (command) at("next-steps").append(make("pre", { class: "command", tabindex: "0" }, quoted(command)));
-  }
+  refill(at("next-steps"), told.next.flatMap(({ words, command }) => [make("p", {}, quoted(words)),
+    ...(command ? [make("pre", { class: "command", tabindex: "0" }, quoted(command))] : [])]));
 }
 
 function noteCurves() {
@@ -244,24 +324,29 @@ function noteCurves() {
 
 // What the learning curves show, where there is something to choose.
 function fillChoice() {
-  const choices = [compared, ...beside.filter(({ axis }) => axis !== null)];
-  at("curves-choice").hidden = choices.length < 2;
-  at("curves-measure").append(...choices.map(({ name }, place) => make("option", { value: place }, name)));
-  at("curves-measure").addEventListener("change", async (event) => {
-    await drawCurvesOf(choices[event.target.value]);
+  const names = measures().map(({ name }) => name), select = at("curves-measure");
+  at("curves-choice").hidden = names.length < 2;
+  if (JSON.stringify([...select.options].map((option) => option.text)) === JSON.stringify(names)) return;
+  select.replaceChildren(...names.map((name, place) => make("option", { value: place }, name)));
+  select.onchange = async () => {
+    measured = Number(select.value);
+    measure = measures()[measured];
+    await curvesChart();
     noteCurves();
     showPicked();
-  });
+  };
 }
 
-let drawn = 0;
-async function fillPage() {
+
+
+// All that is told in words and tables, but for the table of arms.
+function fillWords() {
   document.title = `${told.headline} · lastarm`;
   at("headline").textContent = told.headline;
-  at("journal").append(quoted(told.journal));
+  at("journal").replaceChildren(quoted(told.journal));
   at("state").textContent = told.state;
-  at("search").append(quoted(told.search));
-  at("notes").append(...paragraphs(told.notes));
+  at("search").replaceChildren(quoted(told.search));
+  at("notes").replaceChildren(...paragraphs(told.notes));
   noteCurves();
   fillAnswer();
   fillRungs();
@@ -270,33 +355,52 @@ async function fillPage() {
   fillFailures();
   fillAudit();
   fillNext();
-  const panels = fillSettings();
-  const across = panels.length > 1;
-  at("parallel").hidden = !across;
   at("timeline").hidden = !told.spending.timeline.stints.length && !told.spending.words.length;
+}
+
+// The charts in their order: where each is, which parts of what is told it shows, and how it is
+// drawn. Those that there is nothing for are left out.
+function chartsOf(panels) {
+  const across = panels.length > 1, settings = ["arms", "parameters", "metric", "axes"];
+  at("parallel").hidden = !across;
+  const seen = told.arms.some((arm) => arm.losses.length);
+  return [
+    ...(seen ? [{ id: "curves-chart", shows: ["arms", "axes", "measures", "metric", "answer", "narrowing"], draw: curvesChart }] : []),
+    ...(told.narrowing.rungs.length ? [{ id: "rungs-arms", shows: ["narrowing", "axes"], draw: () => Promise.all(rungCharts()) }] : []),
+    { id: "arms-table", shows: ["arms", "order", "measures", "metric", "parameters", "answer"], draw: fillArms },
+    ...(told.parameters.length ? [{ id: "importance-chart", shows: ["parameters"], draw: importanceChart }] : []),
+    ...(told.choosing ? [{ id: "choosing-chart", shows: ["choosing", "answer"], draw: choosingChart }] : []),
+    ...panels.map(({ chart, draw }) => ({ id: chart, shows: settings, draw })),
+    ...(across ? [{ id: "parallel-chart", shows: settings, draw: parallelChart }] : []),
+    ...(told.spending.timeline.stints.length ? [{ id: "timeline-chart", shows: ["spending", "stints"], draw: timelineChart }] : []),
+    ...(told.audit?.points.length ? [{ id: "audit-chart", shows: ["audit", "axes"], draw: auditChart }] : []),
+  ];
+}
+
+// What the page answers to, once and for all.
+function listen() {
   at("story-close").addEventListener("click", dropPick);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") dropPick(); });
+  at("arms-filter").addEventListener("input", fillArms);
+  at("curves-best").value = highlighted;
+  at("curves-best").addEventListener("change", () => {
+    highlighted = Number(at("curves-best").value);
+    showPicked();
+  });
+  pickNearest();
+}
 
-  const breath = () => new Promise((done) => setTimeout(done));
-  await breath();
-  if (told.arms.some((arm) => arm.losses.length)) {
-    forgetCurves = await curvesChart();
-    pickNearest();
-  }
-  if (told.narrowing.rungs.length) await Promise.all(rungCharts());
-  const others = [fillArms, ...(told.parameters.length ? [importanceChart] : []),
-    ...(told.choosing ? [choosingChart] : []), ...panels, ...(across ? [parallelChart] : []),
-    ...(told.spending.timeline.stints.length ? [timelineChart] : []),
-    ...(told.audit?.points.length ? [auditChart] : [])];
-  for (const chart of others) {
+const breath = () => new Promise((done) => setTimeout(done));
+async function fillPage() {
+  fillWords();
+  const charts = chartsOf(fillSettings());
+  listen();
+  for (const { draw } of charts) {
     await breath();  // so that the page answers in between
-    await chart();
+    await draw();
   }
-  drawn = views.length;
-  document.body.dataset.drawn = drawn;
-  if (told.arms.some((arm) => arm.losses.length)) fillChoice();  // all other charts are in place
+  document.body.dataset.drawn = views.size;
+  fillChoice();  // all other charts are in place
   await breath();
   at("arms-table").parentElement.classList.remove("later");  // a long table takes long to lay out
 }
-
-fillPage();

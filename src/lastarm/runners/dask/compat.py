@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 from dask.sizeof import sizeof
@@ -83,12 +84,17 @@ def draw_apart() -> None:
     """On a worker: have Dask draw its random numbers from a generator of its own.
 
     Its threads draw from the global one of `random`, in the middle of what an arm draws from that.
-    Without this, losses of loops that count on this generator differ from run to run.
+    Without this, losses of loops that count on this generator differ from run to run. What Dask
+    has in its place is all of the module, with another generator.
     """
+    apart, own = ModuleType(random.__name__), random.Random()
+    for name, value in vars(random).items():
+        of_the_global_one = getattr(value, "__self__", None).__class__ is random.Random
+        setattr(apart, name, getattr(own, name) if of_the_global_one else value)
     for name, module in list(sys.modules.items()):
         of_dask = name.partition(".")[0] in ("dask", "distributed", "tornado")
         if of_dask and vars(module).get("random") is random:
-            vars(module)["random"] = random.Random()
+            vars(module)["random"] = apart
 
 
 def clear_away(dask_scheduler: Any, identity: str, client: str) -> None:

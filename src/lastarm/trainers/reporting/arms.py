@@ -71,7 +71,7 @@ class WaitingArm:
                 restored=self.unpacked() if self.reports else None,
                 generators=self.generators,
             )
-            self._abandon = weakref.finalize(self, self._loop.abandon)
+            self._abandon = weakref.finalize(self, _abandon, self._loop, self.owner)
         self.works, self.since = True, next(_counter)
         _with_loops.add(self)
         loop = self._loop
@@ -112,25 +112,42 @@ class WaitingArm:
             raise TypeError("the function that was given to `report` as its state returned None")
         return made
 
-    def drop(self) -> bool:
-        """End the loop, and keep the state. Whether it has ended."""
+    def drop(self, *, keep: bool = True) -> bool:
+        """End the loop, and keep the state, unless nothing comes after. Whether it has ended."""
         loop = self._loop
         if loop is None:
             return True
-        with suppress(Exception):
-            self.look()
-        if self.state is None:
-            self.is_lost = CheckpointLost("its loop has left the memory, and gave no state")
+        if keep:
+            self._keep()
         else:
-            state = self.unpacked()
-            with suppress(Exception):  # what cannot be pickled is kept as it is
-                self.packed = _pickled(state)
-            self.state = None if self.packed is not None else state
+            self.is_lost = CheckpointLost("its search has ended")
         self._let_go_of_loop()
         ended = loop.drop()
         if loop.ignores:
             self.is_lost = DropIgnored(self._name)
         return ended
+
+    def _keep(self) -> None:
+        """Have the loss and the state without the loop.
+
+        What the user's functions raise here is this arm's own, and not of the one that needs the
+        room.
+        """
+        try:
+            with suppress(Exception):
+                self.look()
+            if self.state is None:
+                self.is_lost = CheckpointLost("its loop has left the memory, and gave no state")
+                return
+            state = self.unpacked()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.is_lost = error
+            return
+        with suppress(Exception):  # what cannot be pickled is kept as it is
+            self.packed = _pickled(state)
+        self.state = None if self.packed is not None else state
 
     def _let_go_of_loop(self) -> None:
         self._loop = None
@@ -162,9 +179,11 @@ class WaitingArm:
 
 _counter = itertools.count()
 _with_loops: weakref.WeakSet[WaitingArm] = weakref.WeakSet()  # all of this process
+_abandoned: weakref.WeakKeyDictionary[Loop, int] = weakref.WeakKeyDictionary()  # → the trainer
 
 if hasattr(os, "register_at_fork"):  # a child has none of the threads
     os.register_at_fork(after_in_child=_with_loops.clear)
+    os.register_at_fork(after_in_child=_abandoned.clear)
 
 
 def make_room(most: int) -> None:
@@ -176,8 +195,16 @@ def make_room(most: int) -> None:
 
 
 def drop_all(owner: int) -> int:
-    """Drop the loops of a trainer that wait in this process; how many did not end."""
-    return sum(not arm.drop() for arm in list(_with_loops) if arm.owner == owner and not arm.works)
+    """End the loops of a trainer that are in this process; how many did not end."""
+    ours = [arm for arm in _with_loops if arm.owner == owner and not arm.works]
+    left = sum(not arm.drop(keep=False) for arm in ours)
+    loops = [loop for loop, trainer in list(_abandoned.items()) if trainer == owner]
+    return left + sum(not loop.wait_until_over() for loop in loops)
+
+
+def _abandon(loop: Loop, owner: int) -> None:
+    _abandoned[loop] = owner
+    loop.abandon()
 
 
 def _pickled(state: Any) -> bytes:

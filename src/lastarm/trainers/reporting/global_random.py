@@ -89,10 +89,15 @@ def is_arms_thread(*, yes: bool = True) -> None:
     _thread.is_arms = yes
 
 
+def has_anothers_turn() -> bool:
+    """Whether this thread works for an arm, and whoever waits for it has the turn for both."""
+    return getattr(_thread, "is_arms", False)
+
+
 @contextmanager
 def turn() -> Iterator[None]:
     """Within, no other thread of this process has global generators of an arm in place."""
-    if getattr(_thread, "is_arms", False):  # a search within an arm
+    if has_anothers_turn():  # a search within an arm
         yield
         return
     with _turn:

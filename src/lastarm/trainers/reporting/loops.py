@@ -16,6 +16,7 @@ from lastarm.trainers.reporting.global_random import (
     States,
     adopt,
     belonging_to,
+    has_anothers_turn,
     is_arms_thread,
 )
 
@@ -129,6 +130,7 @@ class Loop:
         self.over = False  # whether the function has ended, in whichever way
         self.returned = False  # whether it has come to its own end
         self.ignores = False  # whether it catches Dropped and goes on
+        self._works = False  # whether it has its turn, and so may report
         self._call, self._name, self._seed = call, name, seed
         self._restored, self._restored_generators = restored, generators or {}
         self._gave_states = None if restored is None else True
@@ -155,6 +157,7 @@ class Loop:
         """
         self._wanted += pulls
         with belonging_to(self.generators, self._seed):
+            self._works = True
             try:
                 if self._thread.ident is None:
                     self._thread.start()
@@ -190,6 +193,15 @@ class Loop:
             self._leaving = self._alone = True
             with suppress(RuntimeError):  # it does not wait
                 self._woken.release()
+
+    def wait_until_over(self) -> bool:
+        """Wait for one that was abandoned, if it can have its turn meanwhile. Whether it ended."""
+        if self._is_away() or has_anothers_turn():
+            return True
+        self._back.acquire(timeout=PATIENCE)
+        if self.over:
+            self._thread.join(PATIENCE)
+        return self.over
 
     def _is_away(self) -> bool:
         """Whether there is no thread to end: none yet, none any more, or none in this process."""
@@ -227,6 +239,7 @@ class Loop:
         """Take a report, and wait if no other is wanted."""
         with self._here:
             pass  # a child that was forked ends here
+        self._require_its_turn()
         if self._leaving:
             self._leave_once_more()
         if self._gave_states is None:
@@ -258,13 +271,25 @@ class Loop:
 
     def refuse(self, problem: str) -> NoReturn:
         """Fail, whatever the function makes of it."""
+        self._require_its_turn()
         if self._leaving:
             self._leave_once_more()
         error = BadReport(self._name, problem)
         self._leaving, self._error = True, error
         raise error
 
+    def _require_its_turn(self) -> None:
+        """Fail whoever reports for a loop that waits or has ended, and would wait for ever."""
+        if self.over or not (self._works or self._leaving):
+            where = "whose loop has ended" if self.over else "whose loop waits for its next pull"
+            problem = (
+                f"called the `report` of an arm {where}. Each call of the function gets one of "
+                "its own: use it in that call alone, and not in a function that computes a loss"
+            )
+            raise BadReport(self._name, problem)
+
     def _wait(self) -> None:
+        self._works = False
         self._give_back()
         self._woken.acquire()
         if self._leaving:

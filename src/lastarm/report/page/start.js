@@ -1,0 +1,3 @@
+// A page that never changes.
+tell(JSON.parse(document.getElementById("told").textContent));
+fillPage();
