@@ -230,6 +230,17 @@ def test_a_state_is_read_with_weights_only(tmp_path: Path) -> None:
     assert all(torch.equal(found["model"][name], t) for name, t in arm.model.state_dict().items())
 
 
+def test_an_arm_that_was_read_says_what_it_said_before(tmp_path: Path) -> None:
+    """In the mode for training, its layers would drop out."""
+    trainer = module(drawing)
+    arm = trainer.train(trainer.start(CONFIG, 5), 2)
+    trainer.loss(arm)
+    trainer.save(arm, tmp_path / "arm")
+    read = trainer.load(tmp_path / "arm")
+    inputs, _ = rows(20)
+    assert torch.equal(arm.model(inputs), read.model(inputs))
+
+
 def test_classes_that_the_space_lists_may_be_in_configs(tmp_path: Path) -> None:
     space = {"lr": 0.01, "width": 6, "act": Choice(nn.ReLU, nn.Tanh), "x": Uniform(0, 1)}
     policy = SuccessiveHalving(arms=4, budget=16)

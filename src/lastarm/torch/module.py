@@ -208,6 +208,7 @@ class Module:
             packed = torch.load(path, map_location="cpu", weights_only=True)
         state = self.start(packed["config"], packed["seed"])
         state.take_from(packed)
+        state.model.eval()  # as it is after a look
         return state
 
     def size(self, state: Arm) -> int:
