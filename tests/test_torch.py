@@ -191,6 +191,16 @@ def test_nothing_outside_of_an_arm_is_drawn_or_changed() -> None:
     assert torch.get_num_threads() == threads
 
 
+def test_functions_may_change_the_config_that_they_are_given() -> None:
+    def popped(model: Any, config: Any) -> Any:
+        return torch.optim.Adam(model.parameters(), lr=config.pop("lr"))
+
+    config = dict(CONFIG)
+    states = [module(optimizer=one).start(config, 0) for one in (popped, popped, adam)]
+    assert config == CONFIG
+    assert {state.optimizer.param_groups[0]["lr"] for state in states} == {CONFIG["lr"]}
+
+
 def test_the_loss_is_the_mean_over_all_rows_whatever_the_batches() -> None:
     small, large = module(batch_size=3), module(batch_size=20)
     losses = [trainer.loss(trainer.start(CONFIG, 0)) for trainer in (small, large)]
