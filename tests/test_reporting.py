@@ -295,9 +295,10 @@ def test_a_loop_that_lost_its_arm_has_ended_before_the_search_has(tmp_path: Path
 
     random.seed(5)
     expected = [random.random() for _ in range(50)]
-    for most in ({"memory": 0}, {"memory": 0, "disk": 0}):
+    for disk in (2**30, 0):
         random.seed(5)
-        search(tidying, SPACE, policy=HALVING, checkpoints=Checkpoints(tmp_path, **most))
+        kept = Checkpoints(tmp_path, memory=0, disk=disk)
+        search(tidying, SPACE, policy=HALVING, checkpoints=kept)
         assert waiting() == []
         drawn = []
         for _ in range(50):
@@ -657,7 +658,11 @@ def test_when_the_search_ends_no_state_is_made_but_that_of_the_winner() -> None:
     def giving(config: Any, report: Any) -> None:
         report.restore()
         while True:
-            report(config["x"], state=lambda: made.append(1) or "state")
+            report(config["x"], state=make)
+
+    def make() -> str:
+        made.append(1)
+        return "state"
 
     assert search(giving, SPACE, policy=UniformAllocation(4, 8)).state == "state"
     assert len(made) == 1

@@ -191,6 +191,16 @@ def test_nothing_outside_of_an_arm_is_drawn_or_changed() -> None:
     assert torch.get_num_threads() == threads
 
 
+def test_functions_may_change_the_config_that_they_are_given() -> None:
+    def popped(model: Any, config: Any) -> Any:
+        return torch.optim.Adam(model.parameters(), lr=config.pop("lr"))
+
+    config = dict(CONFIG)
+    states = [module(optimizer=one).start(config, 0) for one in (popped, popped, adam)]
+    assert config == CONFIG
+    assert {state.optimizer.param_groups[0]["lr"] for state in states} == {CONFIG["lr"]}
+
+
 def test_the_loss_is_the_mean_over_all_rows_whatever_the_batches() -> None:
     small, large = module(batch_size=3), module(batch_size=20)
     losses = [trainer.loss(trainer.start(CONFIG, 0)) for trainer in (small, large)]
@@ -228,6 +238,17 @@ def test_a_state_is_read_with_weights_only(tmp_path: Path) -> None:
     assert (found["config"], found["seed"], found["epochs"]) == (CONFIG, 5, 3)
     assert {"model", "optimizer", "scheduler", "scaler"} < set(found)
     assert all(torch.equal(found["model"][name], t) for name, t in arm.model.state_dict().items())
+
+
+def test_an_arm_that_was_read_says_what_it_said_before(tmp_path: Path) -> None:
+    """In the mode for training, its layers would drop out."""
+    trainer = module(drawing)
+    arm = trainer.train(trainer.start(CONFIG, 5), 2)
+    trainer.loss(arm)
+    trainer.save(arm, tmp_path / "arm")
+    read = trainer.load(tmp_path / "arm")
+    inputs, _ = rows(20)
+    assert torch.equal(arm.model(inputs), read.model(inputs))
 
 
 def test_classes_that_the_space_lists_may_be_in_configs(tmp_path: Path) -> None:

@@ -160,12 +160,12 @@ class Module:
     def start(self, config: Config, seed: int) -> Arm:
         """A new module with its optimizer, in ordinary memory."""
         with self._course.own(seed, 0):
-            model = self._make_model(config)
+            model = self._make_model({**config})
             _require(nn.Module, "make_model", model, "a module, such as nn.Linear(64, 10)")
-            optimizer = self._make_optimizer(model, config)
+            optimizer = self._make_optimizer(model, {**config})
             way_out = "an optimizer, such as torch.optim.Adam(model.parameters())"
             _require(torch.optim.Optimizer, "make_optimizer", optimizer, way_out)
-            scheduler = self._make_scheduler and self._make_scheduler(optimizer, config)
+            scheduler = self._make_scheduler and self._make_scheduler(optimizer, {**config})
         if isinstance(scheduler, ReduceLROnPlateau):
             rule = "it asks for a loss after each epoch, and an arm is looked at less often"
             way_out = "Use a scheduler that counts epochs, such as StepLR"
@@ -208,6 +208,7 @@ class Module:
             packed = torch.load(path, map_location="cpu", weights_only=True)
         state = self.start(packed["config"], packed["seed"])
         state.take_from(packed)
+        state.model.eval()  # as it is after a look
         return state
 
     def size(self, state: Arm) -> int:

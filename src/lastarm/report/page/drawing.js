@@ -86,6 +86,7 @@ async function draw(id, description, spec, patch) {
   if (before) element.style.minHeight = `${element.offsetHeight}px`;  // nothing moves meanwhile
   const { view, finalize } = await vegaEmbed(element, whole, options);
   before?.finalize();
+  element.querySelector("svg").setAttribute("aria-hidden", "true");  // its element says what it is
   view.addEventListener("click", (_event, item) => {
     if (Number.isInteger(item?.datum?.arm)) pickArm(item.datum.arm);
   });

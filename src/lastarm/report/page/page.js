@@ -11,6 +11,8 @@ function make(tag, attributes = {}, ...children) {
 
 // A text of the journal; its direction stays its own affair.
 const quoted = (text) => make("bdi", {}, String(text));
+const NOT_DRAWN = "A chart that is not drawn yet";
+for (const chart of document.querySelectorAll(".chart")) chart.setAttribute("aria-label", NOT_DRAWN);
 const paragraphs = (sentences) => sentences.map((sentence) => make("p", {}, quoted(sentence)));
 
 function fillFacts(list, facts) {
@@ -265,7 +267,7 @@ function fillSettings() {
   const panels = found.map(({ parameter, place }) => {
     const { name } = parameter;
     if (!panelOf.has(name)) {
-      const chart = make("div", { class: "chart", role: "img" });
+      const chart = make("div", { class: "chart", role: "img", "aria-label": NOT_DRAWN });
       panelOf.set(name, { chart, figure: make("figure", {}, make("figcaption", {}, quoted(name)), chart) });
     }
     return { ...panelOf.get(name), draw: () => settingChart(panelOf.get(name).chart, parameter, place) };
