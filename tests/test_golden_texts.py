@@ -122,6 +122,7 @@ ERRORS: dict[type[Exception], Callable[[], Any]] = {
     ),
     e.FittedByRows: lambda: e.FittedByRows("SVC"),
     e.NoTestLoss: lambda: e.NoTestLoss("ValueError: no"),
+    e.CannotBeStacked: lambda: e.CannotBeStacked("RuntimeError: vmap: called .item()"),
     e.StateNotSaved: lambda: e.StateNotSaved(3, "TypeError: cannot pickle a socket"),
     e.CheckpointReplaced: lambda: e.CheckpointReplaced(Path("arm-3-at-9.state"), 3),
     e.OtherSearch: lambda: e.OtherSearch(JOURNAL, [("seed", 0, 1), ("trainer.data", "a", "b")]),

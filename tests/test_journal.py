@@ -745,7 +745,7 @@ def test_a_running_search_is_called_running(
                 main([*words, str(path)])
             ends[words[0]] = ended.value.code, "".join(capsys.readouterr())
     assert ends["show"][0] == 0
-    assert "--watch" in ends["show"][1]
+    assert "lastarm watch" in ends["show"][1]
     assert "To resume" not in ends["show"][1]
     assert ends["resume"][0] == 3
     assert "in use by" in ends["resume"][1]

@@ -475,6 +475,10 @@ class CheckpointLost(LastarmError):
     """A state is not there as it was saved. The arm is trained again, and no caller sees this."""
 
 
+class CannotBeStacked(LastarmError):
+    """What some networks do cannot be done for all of them in one step. Nothing was trained."""
+
+
 class StateNotSaved(LastarmWarning):
     """The state of an `arm` cannot be saved, for a `reason`. It is kept in memory only."""
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, vmap
 
-from lastarm.errors import LastarmError
+from lastarm.errors import CannotBeStacked
 from lastarm.torch.arm import Arm
 from lastarm.torch.course import Course
 from lastarm.torch.data import called
@@ -28,10 +28,6 @@ MEAN_FUNCTIONS = (
     nn.functional.huber_loss,
     nn.functional.binary_cross_entropy_with_logits,
 )
-
-
-class CannotBeStacked(LastarmError):
-    """What these arms do cannot be done for all in one step. Nothing was trained."""
 
 
 class Stack:

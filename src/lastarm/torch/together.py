@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from lastarm.batched import SomeFailed
 from lastarm.batched.adapters import value_or_error
-from lastarm.errors import InvalidArgument
+from lastarm.errors import CannotBeStacked, InvalidArgument
 from lastarm.torch.arm import Arm
 from lastarm.torch.course import Course
 from lastarm.torch.kinds import kind_of
-from lastarm.torch.stack import CannotBeStacked, Stack
+from lastarm.torch.stack import Stack
 from lastarm.trainers import Config, Trainer
 
 FEWEST, MOST = 4, 64  # arms in a stack: of fewer, each is faster alone; more take only memory

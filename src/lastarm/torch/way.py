@@ -9,10 +9,11 @@ from time import perf_counter, process_time
 
 import torch
 
+from lastarm.errors import CannotBeStacked
 from lastarm.torch.arm import Arm
 from lastarm.torch.course import Course
 from lastarm.torch.kinds import kind_of
-from lastarm.torch.stack import CannotBeStacked, Stack
+from lastarm.torch.stack import Stack
 from lastarm.torch.together import FEWEST
 from lastarm.trainers import Config
 

@@ -9,7 +9,7 @@ import random
 import sys
 from contextlib import suppress
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from dask.sizeof import sizeof
 from distributed import Client, Future
@@ -87,14 +87,22 @@ def draw_apart() -> None:
     Without this, losses of loops that count on this generator differ from run to run. What Dask
     has in its place is all of the module, with another generator.
     """
-    apart, own = ModuleType(random.__name__), random.Random()
-    for name, value in vars(random).items():
-        of_the_global_one = getattr(value, "__self__", None).__class__ is random.Random
-        setattr(apart, name, getattr(own, name) if of_the_global_one else value)
+    apart, own, common = (
+        ModuleType(random.__name__),
+        random.Random(),
+        cast(Any, random.random).__self__,
+    )
+
+    def of_own(value: Any) -> Any:
+        if value is random:
+            return apart
+        drawn = getattr(value, "__self__", None) is common
+        return getattr(own, value.__name__) if drawn else value
+
+    vars(apart).update({name: of_own(value) for name, value in vars(random).items()})
     for name, module in list(sys.modules.items()):
-        of_dask = name.partition(".")[0] in ("dask", "distributed", "tornado")
-        if of_dask and vars(module).get("random") is random:
-            vars(module)["random"] = apart
+        if name.partition(".")[0] in ("dask", "distributed", "tornado"):
+            vars(module).update({name: of_own(value) for name, value in vars(module).items()})
 
 
 def clear_away(dask_scheduler: Any, identity: str, client: str) -> None:
