@@ -201,6 +201,9 @@ def ways(record: Record) -> None:
                 lambda: searched(trainer(network, size, False), 0),  # noqa: B023
                 lambda: searched(chosen, 0),  # noqa: B023
             )
+            print(
+                f"{network}, {size}: {apart / together:.2f}, {one_by_one / faster:.2f}", flush=True
+            )
             ratios[network, size] = apart / together
             whole.append(one_by_one / faster)
             table[f"{network}, batches of {size}"] = {
@@ -258,6 +261,7 @@ def main() -> None:
     searched(trainer("width 16", 64, True), 0)  # much is imported when it is first used
     optunas("width 16", 256, 0)
     ways(record)
+    record.write()
     beside_optuna(record, seeds)
     record.write()
 

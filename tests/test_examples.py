@@ -70,7 +70,7 @@ def test_arms_of_several_processes_resume_to_the_same_answer_and_leave_none_behi
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
     def begun(journal: str) -> subprocess.Popen[str]:
-        command = ["sh", str(EXAMPLES / "distributed" / "tune.sh"), str(tmp_path / journal)]
+        command = ["sh", str(EXAMPLES / "ddp" / "tune.sh"), str(tmp_path / journal)]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
