@@ -261,7 +261,7 @@ def test_loops_that_report_have_the_digest_of_serial_and_leave_no_thread(
     both: Client, function: Any
 ) -> None:
     found = partial(search, function, SPACE, policy=SuccessiveHalving(16, 320))
-    # In a process of its own: threads of the scheduler, which is in this one, draw from `random`.
+    # In a process of its own: after other test files, this one gave another digest. Why is open.
     serial = found(runner="processes", workers=1)
     result = found(runner=both)
     assert result.digest == serial.digest

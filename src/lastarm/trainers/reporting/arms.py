@@ -51,7 +51,7 @@ class WaitingArm:
         self._abandon: weakref.finalize[Any, Any] | None = None
 
     def advance(self, pulls: int, call: Callable[[Reporter], Any], name: str, most: int) -> None:
-        """Let the loop report so many times more. At most so many arms wait in this process.
+        """Let the loop make further reports, and others make room for it.
 
         :param pulls: how many times.
         :param call: begins the loop, if it is not there.
